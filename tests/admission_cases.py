@@ -19,7 +19,7 @@ __all__ = ["Plan", "exhaustive", "instance", "job", "plans", "small", "tiny", "v
 
 
 class Plan(NamedTuple):
-    """A schedule of a job: what it is worth, when it runs, and worker type, workers and PSs by server."""
+    """A schedule that a job may get: its utility, when it runs, its worker type, and workers and PSs by server."""
 
     worth: float
     start: int
@@ -30,9 +30,10 @@ class Plan(NamedTuple):
 
 
 def plans(of: Instance, j: int, first: int) -> Iterator[Plan]:
-    """Yield every schedule of a job that may start `first` slots after its arrival.
+    """Yield every schedule of job `j` that may start `first` slots after its arrival.
 
-    PSs may be anywhere and in excess; more slots than the work takes are no use.
+    PSs may be on any servers, and more than the workers need. Schedules with more slots than the work takes are left
+    out.
     """
     one = of.jobs[j]
     arrival = math.ceil(one.submit_s)
@@ -97,16 +98,16 @@ def exhaustive(of: Instance, first: int = 1) -> float:
 
 @st.composite
 def tiny(draw: st.DrawFn, jobs: int = 2) -> Instance:
-    """Draw up to so many jobs on two or three small servers, for the exhaustive search."""
+    """Draw an instance of up to `jobs` jobs on two or three small servers, for the exhaustive search."""
     return random_instances.draw(Shrinking(draw), jobs=jobs)
 
 
 @st.composite
 def small(draw: st.DrawFn, jobs: int = 8) -> Instance:
-    """Draw some jobs on up to six servers, for heuristics."""
+    """Draw an instance of up to `jobs` jobs on up to six servers, for heuristics."""
     return random_instances.draw(Shrinking(draw), jobs=jobs, servers=6, room=4, sizes=(1, 2, 3, 5, 8), slots=14)
 
 
 def view(of: Instance) -> admission.AdmissionView:
-    """Return the admission view."""
+    """Return the view that methods for admission problems read."""
     return admission.view(of)

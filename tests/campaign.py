@@ -22,16 +22,18 @@ from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
 
 LIMITS = Limits(time_limit_s=0.3)
-"""Searches that would go on for long are cut: a row that is stopped must be right, too."""
+"""Searches are stopped early, because a row must be right even if its search was stopped."""
 
 
 BATCH = 24
-"""Instances that workers share. They run methods as ``harness compare`` does, so that one that takes too much memory or
-time ends its own row only."""
+"""Number of instances that share worker processes.
+
+Workers run methods as ``harness compare`` does, so a method that takes too much memory or time ends only its own row.
+"""
 
 
 def drawn(kind: str, seed: int) -> tuple[str, Instance]:
-    """Return the pattern of methods to run on the instance of a seed, and the instance."""
+    """Return the instance of a seed, and the pattern of the methods to run on it."""
     if kind == "extreme":
         return "*", extreme(seed)
     papers = sorted(RANDOM.ids())
@@ -41,7 +43,7 @@ def drawn(kind: str, seed: int) -> tuple[str, Instance]:
 
 
 def rows(kind: str, seeds: range, jobs: int) -> Iterator[Row]:
-    """Run the methods on the instances of the seeds."""
+    """Run methods on the instances of these seeds, and yield the rows."""
     by_methods = defaultdict(list)
     for methods, instance in (drawn(kind, seed) for seed in seeds):
         by_methods[methods].append(instance)

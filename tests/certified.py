@@ -1,4 +1,4 @@
-"""The checker of certificates, which shares no code with the models, and ways to spoil a proof."""
+"""The script that checks certificates, imported as a module, and ways to spoil a certificate."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def plain(content: Any) -> dict[str, Any]:
-    """Return a copy of plain data as a file would give it back."""
+    """Return a copy of plain data as it comes back from a JSON file."""
     copy: dict[str, Any] = json.loads(json.dumps(content))
     return copy
 
 
 def signed(proof: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
-    """Return a certificate with the digests of its content and of an instance."""
+    """Return a certificate with the right digests of its own content and of an instance."""
     proof = proof | {"instance": checker.digest(instance, checker.PRESENTATION)}
     return proof | {"digest": checker.digest(proof, {"digest"})}
 
 
 def spoiled(proof: dict[str, Any]) -> dict[str, Any]:
-    """Return a certificate with other multipliers: no prices, lower ones, ratios without the largest, more time."""
+    """Return a certificate whose multipliers are changed so that they no longer show its bound."""
     if "times" in proof:
         return proof | {"times": [time * 1.001 for time in proof["times"]]}
     if "base" in proof:

@@ -1,4 +1,4 @@
-"""What charts hold: the records of their data, and what their encodings say."""
+"""Helpers that read charts: the records of their data, and what their encodings say."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from schedgap.harness.show.figure import Drawing, plain_spec
 
 
 def spec_of(chart: Any) -> dict[str, Any]:
-    """Return the Vega-Lite specification of a drawing, a chart, or a chart with the end of its caption."""
+    """Return the Vega-Lite specification of a drawing, of a chart, or of a pair of chart and caption."""
     if isinstance(chart, Drawing):
         return chart.spec
     return plain_spec(chart[0] if isinstance(chart, tuple) else chart)
 
 
 def records(chart: Any, **where: Any) -> list[dict[str, Any]]:
-    """Return the records of all data sets that agree with `where`."""
+    """Return the records in all data sets of a chart whose fields have the values `where`."""
     found = [record for data in spec_of(chart)["datasets"].values() for record in data]
     return [record for record in found if all(record.get(key) == value for key, value in where.items())]
 
 
 def record(chart: Any, **where: Any) -> dict[str, Any]:
-    """Return the only record that agrees with `where`."""
+    """Return the only record of a chart whose fields have the values `where`."""
     (found,) = records(chart, **where)
     return found
 
 
 def texts(chart: Any) -> str:
-    """Return everything that is written in a specification."""
+    """Return a chart's specification as text, for tests that look for words in it."""
     return json.dumps(spec_of(chart), ensure_ascii=False)
 
 
@@ -47,7 +47,7 @@ def channels(chart: Any, name: str) -> Iterator[dict[str, Any]]:
 
 
 def scale_of(chart: Any, channel: str) -> dict[str, Any]:
-    """Return the first scale that is given for a channel."""
+    """Return the first scale that a chart gives to an encoding channel."""
     found = [{**each, **each.get("condition", {})} for each in channels(chart, channel)]
     return next((each["scale"] for each in found if each.get("scale")), {})
 

@@ -1,4 +1,4 @@
-"""Shared fixtures, and the order of test files."""
+"""Fixtures that several test files share, and the order in which test files run."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).resolve().parent.parent
 
 HARNESS = str(Path(sys.executable).with_name("harness"))
-"""The installed command, for tests that need a real process: signals, closed streams, terminals, start-up."""
+"""The installed command ``harness``, for tests that need a real process: signals, closed streams, terminals."""
 
 PATIENCE_S = 1800.0
-"""Seconds that tests wait before they fail: a time limit for what ends by itself, on the busiest machine."""
+"""Seconds after which a waiting test fails; what it waits for ends by itself, even on the busiest machine."""
 
 Command = Callable[..., CompletedProcess[str]]
 
@@ -89,14 +89,14 @@ LONGEST = (
     "test_oef_heuristics",
     "test_gavel_peer",
 )
-"""Test files that take more than about seven seconds, longest first."""
+"""Test files that take more than about seven seconds, the longest first."""
 
 
 START = pool.start_server
 
 
 def start_server(module: str, threads: int) -> None:
-    """Start one server process for the workers of all tests, with everything imported (``preloaded.py``)."""
+    """Start one process with everything imported (``preloaded.py``), from which workers of all tests are forked."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
         START("preloaded", threads)
@@ -118,7 +118,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def wait_for(event: Callable[[], object], process: Popen[Any] | None = None) -> None:
-    """Wait until `event` returns something true; fail if it never does, or if the process that causes it has ended."""
+    """Wait until `event` returns something true; fail after :data:`PATIENCE_S`, or if `process` has ended before."""
     until = time.monotonic() + PATIENCE_S
     while not event():
         assert time.monotonic() < until, "it never happened"
@@ -127,7 +127,7 @@ def wait_for(event: Callable[[], object], process: Popen[Any] | None = None) -> 
 
 
 def with_incumbent(solve: Callable[[float], Solution]) -> Solution:
-    """Return the first solution that has an incumbent, of a solve under ever larger time limits."""
+    """Call `solve` with ever larger time limits, and return the first solution that has an incumbent."""
     limit_s = 0.5
     while (found := solve(limit_s)).objective is None:
         limit_s *= 2

@@ -1,4 +1,4 @@
-"""Random instances drawn by hypothesis, which shrinks those that fail."""
+"""A source of randomness with which hypothesis draws random instances and shrinks those that fail."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 @dataclass(frozen=True)
 class Shrinking:
-    """A source of randomness for :mod:`schedgap.instances.random_instances`."""
+    """Draws the random numbers of :mod:`schedgap.instances.random_instances` from hypothesis."""
 
     draw: st.DrawFn
 
     def integers(self, low: int, high: int) -> int:
-        """Return a whole number from `low` to below `high`."""
+        """Return a whole number from `low` to `high` − 1."""
         return self.draw(st.integers(low, high - 1))

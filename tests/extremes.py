@@ -1,4 +1,4 @@
-"""Valid instances with extreme numbers: a family by name, and random ones."""
+"""Valid instances with extreme numbers: a family of named ones, and random ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _base(reference: str) -> Document:
 
 
 def extreme(seed: int) -> Instance:
-    """Return the valid extreme instance of a seed: one to four changes of a small instance."""
+    """Return the extreme instance of a seed: a small instance with one to four changes, still valid."""
     rng = np.random.default_rng(seed)
     while True:
         content = _drawn(rng) | {"name": f"extreme-{seed}"}
@@ -44,7 +44,7 @@ def _one_of(among: Sequence[T], rng: np.random.Generator) -> T:
 
 
 def _drawn(rng: np.random.Generator) -> Document:
-    """Return a known small instance, a random one of a paper, or one of rigid gangs or of tenants, as plain data."""
+    """Return the instance to change, as plain data: a known small one, a random one of a paper, gangs, or tenants."""
     papers = sorted(RANDOM.ids())
     kind = int(rng.integers(len(BASES) + len(papers) + 2))
     if kind < len(BASES):
@@ -55,13 +55,13 @@ def _drawn(rng: np.random.Generator) -> Document:
 
 
 DURATIONS = ((0, 60, 120, 180, 300), (0, 1e-6, 2e-6, 1, 2, 3), (0, 1e-6, 1e6, 999999.9995, 1, 3), (0, 0, 0, 3, 3, 5))
-"""Seconds that gangs last, and after which they are submitted: none, about a microsecond, whole, and huge."""
+"""Seconds that gangs last, and seconds at which they are submitted: zero, about a microsecond, whole, or huge."""
 
 WEIGHTS = ((1.0, 1.0, 1.0), (1e-6, 1.0, 1e6), (0.0, 1.0, 2.0), (0.0, 0.0, 0.0))
 
 
 def gangs(rng: np.random.Generator) -> Instance:
-    """Return one to six rigid gangs in one or two pools, some of them of zero duration."""
+    """Return an instance of one to six rigid gangs in one or two pools, some of them with a duration of zero."""
     room = {"G": int(rng.integers(1, 5)), "H": int(rng.integers(1, 4))}
     pools = list(room)[: int(rng.integers(1, 3))]
     lasts, weights, jobs = _one_of(DURATIONS, rng), _one_of(WEIGHTS, rng), []
@@ -76,11 +76,11 @@ def gangs(rng: np.random.Generator) -> Instance:
 
 
 NEARLY = (1.0, 1.0, 1 + 1e-9, 1 - 1e-9, 1 + 1e-8, 1 - 1e-8, 1 + 1e-10, 1 - 1e-10)
-"""Factors that hardly change a number."""
+"""Factors that change a number by a hundred-millionth or less."""
 
 
 def sharing(rng: np.random.Generator) -> Instance:
-    """Return one to five tenants whose weights and rates are up to 1e6 more or less than 1, or differ by 1e-10."""
+    """Return an instance of one to five tenants; weights and rates are up to 1e6 times 1, or nearly equal."""
     types, far, heavy = [f"T{j}" for j in range(int(rng.integers(1, 5)))], _one_of(DECADES, rng), _one_of(DECADES, rng)
 
     def rate() -> float:
@@ -107,12 +107,12 @@ DECADES = (0, 1, 3, 6)
 
 
 def _one(content: Document, rng: np.random.Generator) -> None:
-    """Give one number an extreme value."""
+    """Give one random number of the instance an extreme value."""
     _set([_pick(content, rng)], rng, apart=True)
 
 
 def _alike(content: Document, rng: np.random.Generator) -> None:
-    """Give all numbers of one name the same extreme value, or each its own."""
+    """Give extreme values to all numbers of one field name: the same value, or one for each."""
     _, name = _pick(content, rng)
     _set([place for place in numbers(content, frozenset()) if place[1] == name], rng, apart=bool(rng.random() < 0.5))
 
@@ -171,7 +171,7 @@ def _apart(content: Document, rng: np.random.Generator) -> None:
 
 
 def _hardly(content: Document, rng: np.random.Generator) -> None:
-    """Change rates, or times of mini-batches, by a billionth or less."""
+    """Change rates, or times of mini-batches, by a hundred-millionth or less."""
     for name in ("rates", "minibatch_ms", "update_ms"):
         for rates in _holders(content, name):
             for key in rates:
@@ -187,7 +187,7 @@ def _holders(content: Any, name: str) -> Iterator[Document]:
 
 
 def _idle(content: Document, rng: np.random.Generator) -> None:
-    """Give jobs durations of zero, of about a microsecond, or whole ones, and the least work."""
+    """Give jobs durations of zero, of about a microsecond, or of whole seconds, and some of them the least work."""
     lasts = _one_of(DURATIONS, rng)
     for job in content["jobs"]:
         job["duration_s"] = float(_one_of(lasts, rng))
@@ -196,7 +196,7 @@ def _idle(content: Document, rng: np.random.Generator) -> None:
 
 
 def _microseconds(content: Document, rng: np.random.Generator) -> None:
-    """Put submissions, deadlines or the ends of slots a microsecond apart, or make slots as short as that."""
+    """Put submissions and deadlines a microsecond apart, or make slots about a microsecond long."""
     if content["horizon"] and rng.random() < 0.5:
         content["horizon"]["slot_s"] = float(_one_of((1e-6, 1 + 1e-6, 1 - 1e-6, 3e-6), rng))
     for job in content["jobs"]:
@@ -206,7 +206,7 @@ def _microseconds(content: Document, rng: np.random.Generator) -> None:
 
 
 def _parts_of_servers(content: Document, rng: np.random.Generator) -> None:
-    """Make needs of workers and PSs nearly equal parts of a server."""
+    """Make what workers and PSs need nearly whole fractions of a server."""
     host = _one_of(content["cluster"]["servers"], rng)
     for kind in (*content["worker_types"], *content["ps_types"]):
         for name in ("cpus", "memory_gb", "bandwidth_gbps"):
@@ -215,7 +215,7 @@ def _parts_of_servers(content: Document, rng: np.random.Generator) -> None:
 
 
 def _nearly_shares(content: Document, rng: np.random.Generator) -> None:
-    """Make what servers have nearly whole multiples of what GPUs need (levels of Synergy)."""
+    """Change servers' CPUs and memory slightly, so that shares per GPU nearly equal a table's levels (Synergy)."""
     for host in content["cluster"]["servers"]:
         for name in ("cpus", "memory_gb"):
             host[name] *= _one_of(NEARLY, rng)
@@ -230,11 +230,11 @@ CHANGES = (
 # --------------------------------------------------------------------------------------------------- a family by name
 
 TYPES = {"V": 2.0, "K": 1.0}
-"""GPU types of the small instance that the family changes, and iterations per second of a GPU of each."""
+"""GPU types of the small instance that the family changes, with the iterations per second of a GPU."""
 
 
 def _small() -> Document:
-    """Return three jobs of two tenants on two servers, which every paper's view reads."""
+    """Return plain data of an instance that every paper's view reads: three jobs of two tenants on two servers."""
     host = {"count": 1, "gpus": 2, "cpus": 8.0, "memory_gb": 64.0, "bandwidth_gbps": 10.0, "ps_slots": 2}
     worker = {"gpus": 1, "cpus": 1.0, "memory_gb": 4.0, "bandwidth_gbps": 1.0}
     grid = {"cpus_per_gpu": [1.0, 4.0], "memory_gb_per_gpu": [8.0, 32.0], "progress": [[0.5, 0.8], [0.6, 1.0]]}
@@ -267,12 +267,12 @@ Change = Callable[[Document], object]
 
 
 def jobs(**values: Any) -> Change:
-    """Return a change of the jobs' fields: a list has one value for each, anything else is the value of all."""
+    """Return a change of fields of the jobs; a list has one value for each job, anything else is the value of all."""
     return lambda content: _update(content["jobs"], values)
 
 
 def parts(name: str, **values: Any) -> Change:
-    """Return a change of the fields of all parts of that name, at any depth, as :func:`jobs`."""
+    """Return a change of fields of all parts with a name (as ``tenants``), at any depth; see :func:`jobs`."""
     return lambda content: _update(list(_named(content, name)), values)
 
 
@@ -291,7 +291,7 @@ def _named(value: Any, name: str) -> Iterator[Document]:
 
 
 def times(count: int, name: str) -> Change:
-    """Return a change to so many copies of the first job or tenant."""
+    """Return a change that puts `count` copies of the first job or tenant in place of all."""
 
     def change(content: Document) -> None:
         content[name] = [content[name][0] | {"id": f"{name}-{k}"} for k in range(count)]
@@ -302,7 +302,7 @@ def times(count: int, name: str) -> Change:
 
 
 def fifty_types(content: Document) -> None:
-    """Put 50 GPU types in place of two."""
+    """Replace the two GPU types by fifty."""
     rates = {f"T{k}": 1.0 + k for k in range(50)}
     group, worker = content["cluster"]["servers"][0], content["worker_types"][0]
     content["cluster"]["gpu_types"] = [{"name": r} for r in rates]
@@ -313,7 +313,7 @@ def fifty_types(content: Document) -> None:
 
 
 def one_gpu(content: Document) -> None:
-    """Leave one GPU of one type."""
+    """Remove all GPUs but one."""
     content["cluster"]["gpu_types"].pop()
     content["cluster"]["servers"] = [content["cluster"]["servers"][0] | {"gpus": 1}]
     content["worker_types"].pop()
@@ -375,15 +375,15 @@ FAMILY: dict[str, tuple[Change, ...]] = {
     "a unit worth 1e15": (lambda content: content.update(unit_worth=1e15),),
     "a unit worth 1e-9": (lambda content: content.update(unit_worth=1e-9),),
 }
-"""Changes of the small instance by name: each is valid."""
+"""Changes of the small instance, by name of the resulting instance; each result is valid."""
 
 LARGE = {"thousands of equal jobs", "a thousand equal tenants", "10,000 slots"}
-"""Members that take many seconds."""
+"""Instances of the family that take many seconds."""
 
 
 @cache
 def named(name: str) -> Instance:
-    """Return a member of the family."""
+    """Return an instance of the family by name."""
     content = _small()
     for change in FAMILY[name]:
         change(content)

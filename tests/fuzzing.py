@@ -1,6 +1,6 @@
-"""Valid inputs of every kind, changed at random: what reads them ends well, or says in one line what is wrong.
+"""Valid inputs of every kind are changed at random: reading them must succeed, or fail with one line that says why.
 
-``python tests/fuzzing.py 100000`` tries so many and shows the first input of each fault.
+``python tests/fuzzing.py 100000`` tries so many inputs and shows the first input of each fault.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
 HANG_S = 30
-"""Seconds that no input may take."""
+"""Most seconds that reading an input may take."""
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = "gen/20jobs?jobs=4"
@@ -77,7 +77,7 @@ NASTY = (
 
 
 def mutant(rng: random.Random, content: bytes) -> bytes:
-    """Return the content with one to four changes of its bytes, words, lines, or values."""
+    """Return an input's content with one to four changes of its bytes, words, lines, or values."""
     for _ in range(rng.randint(1, 4)):
         content = rng.choice(CHANGES)(rng, content)
     return content
@@ -93,7 +93,7 @@ def _bytes(rng: random.Random, content: bytes) -> bytes:
 
 
 def _word(rng: random.Random, content: bytes) -> bytes:
-    """Replace a number or word by a nasty one, or by another of the same text."""
+    """Replace a number or word by a nasty one, or by another word of the same content."""
     words = list(re.finditer(rb'"[^"]*"|[\w.+-]+', content))
     if not words:
         return content + rng.choice(NASTY).encode(errors="surrogatepass")
@@ -154,7 +154,7 @@ CHANGES = (_bytes, _word, _word, _word, _lines, _value, _value)
 
 @dataclass(frozen=True)
 class Kind:
-    """Inputs of one kind: valid ones, and what reads a changed one from its path."""
+    """One kind of input: valid contents to start from, and the function that reads a changed one from a file."""
 
     suffix: str
     seeds: tuple[bytes, ...]
@@ -166,7 +166,7 @@ def _instance(path: Path) -> None:
 
 
 def _looked_at(instance: Instance) -> None:
-    """Do with an instance what every command does before its methods run."""
+    """Do with an instance what every command does before methods run."""
     instance._repr_html_()
     workload(instance), servers(instance)
     for paper in PAPERS:
@@ -193,7 +193,7 @@ def _nodes(path: Path) -> None:
 
 
 def _reference(path: Path) -> None:
-    """Read a line as a reference, a policy and a pattern of methods."""
+    """Read a line in each role that it can have: a reference to an instance, a policy, a pattern of methods."""
     text = path.read_text(errors="replace")
     with suppress(UsageError):
         resolve([text])
@@ -212,11 +212,11 @@ def _decision(problem: str, path: Path) -> None:
 
 
 class _DoneError(Exception):
-    """The answer was taken."""
+    """Raised when the program has no more answers: all that it gave were accepted."""
 
 
 class _Told(Scheduler):
-    """A program that has said its lines."""
+    """A scheduler that gives prepared answers in place of a program's."""
 
     def __init__(self, *answers: bytes) -> None:
         self.program = Program("exec:./told", "", "", "")
@@ -236,7 +236,7 @@ HELLO = b'{"type":"hello","version":1}\n'
 
 
 def _protocol(path: Path) -> None:
-    """Read a line as the answer to ``hello``, and to the first state."""
+    """Read a line as a program's answer to ``hello``, and as its answer to the first state."""
     content, instance = path.read_bytes(), _tiny()
     for answers in ((content,), (HELLO, content)):
         with suppress(ProgramError, InvalidAssignmentError, _DoneError):
@@ -249,7 +249,7 @@ def _rules() -> Any:
 
 
 def _assignments() -> Iterator[bytes]:
-    """Yield answers to the first state: nobody runs, and some that fit."""
+    """Yield valid answers to the first state: one in which no job runs, and some in which a job does."""
     first = _first_round()
     for run in ([], [(0, 0, 4)], [(0, 1, 4)], [(0, 0, 2), (0, 1, 2)]):
         entries = [{"job": job, "server": server, "gpus": gpus} for job, server, gpus in run]
@@ -264,7 +264,10 @@ def _first_round() -> int:
 
 
 def _results(folder: Path, name: str, path: Path) -> None:
-    """Read a results folder in which one file is another; where it can be, it is sealed anew, as a stranger does."""
+    """Read a results folder in which one file is replaced.
+
+    The journal and ``run.json`` get right digests where possible, as a forger would do.
+    """
     content = path.read_bytes()
     copy = path.with_name("run")
     shutil.copytree(folder, copy)
@@ -296,7 +299,7 @@ def _sealed_again(folder: Path, name: str, content: bytes) -> None:
 
 
 def kinds(folder: Path) -> dict[str, Kind]:
-    """Return the kinds of inputs by name; `folder` is for what some of them need."""
+    """Return the kinds of inputs by name; some need files in `folder`."""
     found = {
         "instance.json": Kind(".json", tuple(to_json(load(ref)).encode() for ref in INSTANCES), _instance),
         "instance.toml": Kind(".toml", tuple(_files("instances/paper/*.toml")), _instance),
@@ -341,7 +344,7 @@ def _files(pattern: str) -> Iterator[bytes]:
 
 
 def _smaller(specs: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield generator specs of few jobs: a thousand take a second."""
+    """Yield generator specs with fewer jobs, because a thousand jobs take a second."""
     for text in specs:
         yield re.sub(rb"(?m)^(jobs|tenants|servers) = \d\d\d+", rb"\1 = 20", text)
 
@@ -350,7 +353,10 @@ def _smaller(specs: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def tried(kind: Kind, content: bytes, folder: Path) -> str | None:
-    """Return what is wrong with how an input is read, if anything: where it was raised comes first."""
+    """Read an input; return what is wrong, ``None`` if it is read or refused properly.
+
+    The text begins with the place where an error was raised.
+    """
     path = folder / f"fuzzed{kind.suffix}"
     path.write_bytes(content)
     signal.signal(signal.SIGALRM, _stuck)
@@ -374,7 +380,7 @@ def _stuck(number: int, frame: FrameType | None) -> None:
 
 
 def faults(number: int, seed: int, folder: Path) -> Iterator[str]:
-    """Try so many changed inputs, as many of each kind, and yield what is wrong, with the input."""
+    """Try a number of changed inputs, equally many of each kind; yield what is wrong, with the input."""
     found = kinds(folder)
     names = sorted(found)
     for i in range(number):
@@ -385,7 +391,7 @@ def faults(number: int, seed: int, folder: Path) -> Iterator[str]:
 
 
 def main(number: int, seed: int) -> None:
-    """Try inputs, and print the first of each fault, and how many there were."""
+    """Try changed inputs; print the first input of each fault, and how often each fault occurred."""
     resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
     with tempfile.TemporaryDirectory() as folder:
         seen = Counter[str]()

@@ -1,4 +1,4 @@
-"""Hadar's problem a second time: an exhaustive search over tiny instances that shares no code with the models."""
+"""An exhaustive search for Hadar's problem on tiny instances, which shares no code with the models."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["best", "fifo", "instances_of", "linear", "with_long_horizon", "worth
 Counts = tuple[int, ...]
 
 Place = tuple[str, int, tuple[str, int]]
-"""GPU type, GPUs, and server of a place."""
+"""Where GPUs are: their type, their number, and their server."""
 
 
 @st.composite
 def instances_of(draw: st.DrawFn, jobs: int = 3, slots: int = 5, gpus: int = 3, mixed: bool = False) -> Instance:
-    """Draw up to so many jobs, slots and GPUs per server."""
+    """Draw an instance with up to so many jobs, slots and GPUs per server."""
     return random_instances.draw(Shrinking(draw), jobs=jobs, slots=slots, gpus=gpus, mixed=mixed)
 
 
@@ -38,7 +38,7 @@ def with_long_horizon(instance: Instance) -> Instance:
 
 
 def fifo(state: State) -> Assignment:
-    """Put gangs in order of arrival on the fastest free GPUs they can use, of several types where needed."""
+    """Place gangs in order of arrival on the fastest free GPUs that they can use, on several types if needed."""
     free = state.servers.gpus.copy()
     entries: list[tuple[int, int, int]] = []
     for j in state.jobs.tolist():
@@ -58,7 +58,7 @@ def fifo(state: State) -> Assignment:
 
 
 def worth(job: Job, arrival_s: float, duration_s: float) -> float:
-    """Return what completing after so many seconds is worth, from the definitions."""
+    """Return the utility of a job that completes `duration_s` after its arrival, computed from the definitions."""
     utility: Any = job.utility
     if utility.kind == "effective_throughput":
         return job.iterations / duration_s
@@ -73,10 +73,10 @@ def worth(job: Job, arrival_s: float, duration_s: float) -> float:
 
 
 def best(instance: Instance, complete: bool, beta: float | None = None) -> float | None:
-    """Return the largest total utility over all ways to give out GPUs slot by slot; ``None`` where there is none.
+    """Return the largest total utility over all ways to give out GPUs slot by slot; ``None`` if there is none.
 
-    The state is how much work each job has left; a job is worth something in the slot in which that reaches 0. With
-    `beta`, GPUs are given out by server, and each slot costs a gang that much for every server beyond its first.
+    The search's state is the work that each job has left; a job earns its utility in the slot in which this reaches 0.
+    With `beta`, GPUs are given out by server, and a gang pays that much per slot for every server beyond its first.
     """
     assert instance.horizon is not None
     slot_s, slots = instance.horizon.slot_s, instance.horizon.slots
@@ -112,7 +112,7 @@ def best(instance: Instance, complete: bool, beta: float | None = None) -> float
 
 
 def _moves(job: Job, places: Sequence[Place], slot_s: float, beta: float) -> list[tuple[Counts, float, float]]:
-    """Return what a job may hold in a slot, nothing or its whole gang, the work that this does, and what it costs."""
+    """Return what a job may hold in a slot (nothing or its whole gang), the work that it then does, and the cost."""
     found = [((0,) * len(places), 0.0, 0.0)]
     for counts in product(*(range(gpus + 1) for _, gpus, _ in places)):
         held = [place for place, n in zip(places, counts, strict=True) if n]

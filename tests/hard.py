@@ -1,4 +1,4 @@
-"""A small problem that no solver finishes while a test waits."""
+"""A small problem that solvers do not finish while a test waits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pyomo.environ as pyo
 
 
 def market_split(n: int = 50, m: int = 6) -> pyo.ConcreteModel:
-    """An equality knapsack (Cornuéjols and Dawande 1998) with slack; the bound 1 is there at once, and stays.
+    """Return an equality knapsack with slack (Cornuéjols and Dawande 1998), whose bound of 1 does not improve.
 
-    Four rows of 30 are too few: CBC proves them in 6 s.
+    Four rows of 30 variables are too few: CBC solves them in 6 s.
     """
     weights = np.random.default_rng(1).integers(0, 100, (m, n)).tolist()
     model = pyo.ConcreteModel()

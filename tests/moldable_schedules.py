@@ -1,4 +1,4 @@
-"""Schedules of moldable jobs for tests: valid ones, jobs in some order, each as early as it completes; and changes."""
+"""Valid schedules of moldable jobs, in which jobs choose one after another, and changes that make them invalid."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ CHANGES: list[Callable[[Any], Any]] = [
     lambda a: np.full(len(a), np.iinfo(np.int64).min),
     lambda a: np.full(len(a), 2**64 - 1, np.uint64),
 ]
-"""Ways to mutilate an array of a decision, each of which a checker refuses."""
+"""Changes to an array of a decision, each of which a checker must refuse."""
 
 Row = tuple[int, int, int, int, int, list[tuple[int, int, int]]]
-"""A run: job, start, slots, worker type, PS type, and server, workers and PSs of its entries."""
+"""A run: job, start, slots, worker type, PS type, and a list of (server, workers, PSs)."""
 
 
 def arrays_of(rows: Sequence[Row]) -> list[Any]:
-    """Return the arrays of a decision with these runs, in order of its fields."""
+    """Return the arrays of a decision that has these runs, in the order of its fields."""
     runs = np.array([row[:5] for row in rows], np.int64).reshape(-1, 5).T
     entries = np.array([(i, *entry) for i, row in enumerate(rows) for entry in row[5]], np.int64).reshape(-1, 4).T
     return [*runs, *entries]
 
 
 def rows_of(good: Runs) -> list[Row]:
-    """Return the runs of a decision."""
+    """Return the runs of a decision as tuples."""
     runs = np.column_stack((good.job, good.start, good.slots, good.worker_type, good.ps_type)).tolist()
     entries = np.column_stack((good.run, good.server, good.workers, good.ps)).tolist()
     return [(*run, [(h, w, s) for r, h, w, s in entries if r == i]) for i, run in enumerate(runs)]
 
 
 def changed(i: int, rows: list[Row], **new: Any) -> list[Row]:
-    """Return rows with one of them changed."""
+    """Return rows in which some fields of row `i` are replaced."""
     names = ("job", "start", "slots", "worker_type", "ps_type", "at")
     row = dict(zip(names, rows[i], strict=True)) | new
     return [*rows[:i], tuple(row[name] for name in names), *rows[i + 1 :]]  # type: ignore[list-item]
@@ -87,7 +87,10 @@ def zhou_schedule(
 
 
 def admitted(view: admission.AdmissionView, order: Sequence[int] | None = None, first: int = 1) -> Runs:
-    """Return admitted jobs, each as soon as it completes, `first` slots after its arrival or later."""
+    """Return runs of admitted jobs, which choose one after another the run that completes first.
+
+    A job starts `first` slots after its arrival or later.
+    """
     ledger = Ledger(view.machines, view.options, view.slots)
     found = []
     for j in range(view.size) if order is None else order:

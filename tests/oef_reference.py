@@ -1,7 +1,7 @@
 """A second, independent statement of the OEF linear programs, on plain arrays and ``scipy.optimize.linprog``.
 
-Variables are ``x[l, j]`` row by row, then (where there is one) the common level. Every function takes ``W``
-``(n, k)``, ``m`` ``(k,)`` and, where weights matter, ``weight`` ``(n,)``, and returns ``X`` ``(n, k)``.
+Variables are ``x[l, j]`` row by row, then (where there is one) the common level. Functions take speedups ``W`` ``(n,
+k)``, devices ``m`` ``(k,)`` and, where weights matter, ``weight`` ``(n,)``. They return shares ``X`` ``(n, k)``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def lp(
     upper: tuple[Array, Array] | None = None,
     equal: tuple[Array, Array] | None = None,
 ) -> Array:
-    """Maximise `cost` within the capacities by dual simplex; returns all variables."""
+    """Maximise `cost` within the capacities and other rows by dual simplex; return all variables."""
     n, k = W.shape
     capacity = np.zeros((k, cost.size))
     capacity[:, : n * k] = np.tile(np.eye(k), n)
@@ -36,7 +36,7 @@ def lp(
 
 
 def own(W: Array, columns: int) -> Array:
-    """``(n, columns)`` rows whose product with the variables is the efficiency of each tenant."""
+    """Return the ``(n, columns)`` rows whose product with the variables is the efficiency of each tenant."""
     n, k = W.shape
     rows = np.zeros((n, columns))
     for u in range(n):
@@ -54,7 +54,10 @@ def maxmin(W: Array, m: Array, weight: Array | None = None) -> Array:
 
 
 def gavel(W: Array, m: Array, row_cap: bool = False) -> Array:
-    """Largest least ratio to the equal split's efficiency; with `row_cap`, at most one device per tenant."""
+    """Return shares with the largest least ratio of efficiency to that of the equal split.
+
+    With `row_cap`, a tenant gets at most one device.
+    """
     n, k = W.shape
     equal = np.einsum("lj,lj->l", W, maxmin(W, m))
     rows = -own(W, n * k + 1)
@@ -67,7 +70,7 @@ def gavel(W: Array, m: Array, row_cap: bool = False) -> Array:
 
 
 def noncooperative(W: Array, m: Array, weight: Array | None = None) -> Array:
-    """Equal efficiency per weight, as large as possible."""
+    """Return shares that give all tenants the same efficiency per weight, as large as possible."""
     n, k = W.shape
     rows = own(W, n * k + 1)
     rows[:, -1] = -(np.ones(n) if weight is None else np.asarray(weight, float))
@@ -75,7 +78,7 @@ def noncooperative(W: Array, m: Array, weight: Array | None = None) -> Array:
 
 
 def envy_rows(W: Array, weight: Array | None = None) -> Array:
-    """``(n(n−1), nk)`` rows ``w_l·x_i/π_i − w_l·x_l/π_l``, at most 0 without envy."""
+    """Return the ``(n(n−1), nk)`` rows ``w_l·x_i/π_i − w_l·x_l/π_l``, which are at most 0 if nobody envies anybody."""
     n, k = W.shape
     share = np.ones(n) if weight is None else np.asarray(weight, float)
     rows = []
@@ -89,7 +92,7 @@ def envy_rows(W: Array, weight: Array | None = None) -> Array:
 
 
 def cooperative(W: Array, m: Array, weight: Array | None = None) -> Array:
-    """Largest total efficiency without envy."""
+    """Return shares of the largest total efficiency among those without envy."""
     if len(W) == 1:
         return efficiency(W, m)
     rows = envy_rows(W, weight)
@@ -97,7 +100,7 @@ def cooperative(W: Array, m: Array, weight: Array | None = None) -> Array:
 
 
 def replicated(solve: Callable[[Array, Array], Array], W: Array, m: Array, weight: NDArray[np.int64]) -> Array:
-    """Weighted shares as the paper defines them: a tenant of weight π counts as π tenants."""
+    """Return weighted shares as the paper defines them: a tenant of weight π counts as π tenants."""
     owner = np.repeat(np.arange(len(W)), weight)
     shares = np.zeros_like(W)
     np.add.at(shares, owner, solve(W[owner], m))
@@ -105,7 +108,7 @@ def replicated(solve: Callable[[Array, Array], Array], W: Array, m: Array, weigh
 
 
 def pareto_gain(W: Array, m: Array, X: Array) -> tuple[float, Array]:
-    """Largest growth of the total that hurts nobody, and the allocation that reaches it."""
+    """Return by how much the total can grow without loss for any tenant, and shares that reach it."""
     now = np.einsum("lj,lj->l", W, X)
     better = lp(W, m, W.ravel(), (-own(W, W.size), -now)).reshape(W.shape)
     return float(np.sum(W * better) - now.sum()), better
@@ -122,10 +125,10 @@ SOLVE: dict[str, Callable[[OefView], Array]] = {
 
 
 def oracle(model: str, view: Any) -> Allocation:
-    """Stand-in for ``models.oracle``."""
+    """Solve a model by this module, in place of ``models.oracle``."""
     return Allocation(SOLVE[model](view))
 
 
 def mechanism(model: str) -> Callable[[OefView], Allocation]:
-    """Return ``view -> Allocation`` of that model."""
+    """Return a function that solves a model on a view by this module."""
     return lambda view: oracle(model, view)

@@ -1,4 +1,4 @@
-"""Brute force for gangs of fixed duration: all orders, and all schedules with interruptions at whole steps."""
+"""Brute force for gangs of fixed duration: it tries all orders, and all schedules with interruptions at given steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WEIGHTS = ((1.0,), (1e-6, 1.0, 1e6), (0.0, 1.0, 2.0), (0.0,))
 
 
 def instance(seed: int, most: int = 6) -> Instance:
-    """Return few jobs on one or two pools, with ties, no durations, microseconds, and weights far apart."""
+    """Return a random instance of few jobs on one or two pools: ties, durations of 0, microseconds, far weights."""
     rng = np.random.default_rng(seed)
     n, room = int(rng.integers(1, most + 1)), {"G": int(rng.integers(1, 5))}
     if rng.random() < 0.4:
@@ -42,7 +42,7 @@ def instance(seed: int, most: int = 6) -> Instance:
 
 
 def worth(view: RigidView, objective: str, ends: list[int]) -> Fraction:
-    """Return the objective of the jobs' ends, exactly."""
+    """Return the exact objective value of jobs with these completion times."""
     hour = 3600 if view.tick_s == 1 else 3_600_000_000
     flow = [end - release for end, release in zip(ends, view.release.tolist(), strict=True)]
     if objective == "makespan":
@@ -57,7 +57,7 @@ def worth(view: RigidView, objective: str, ends: list[int]) -> Fraction:
 
 
 def best(view: RigidView, objective: str) -> float:
-    """Return the least objective of all orders in which jobs take their earliest places; pools do not interact."""
+    """Return the least objective over all orders in which jobs take their earliest starts; each pool on its own."""
     chosen = list(range(view.size))
     ends = (view.release + view.duration).tolist()  # of jobs that hold no GPUs
     for pool in range(len(view.pools)):
@@ -69,7 +69,10 @@ def best(view: RigidView, objective: str) -> float:
 
 
 def _in_turn(view: RigidView, order: tuple[int, ...]) -> dict[int, int]:
-    """Return the ends of jobs that each take their earliest place; one starts at its release, or where one ends."""
+    """Place jobs in this order, each at its earliest possible start, and return their ends.
+
+    A job starts at its release or at the end of another job.
+    """
     held: list[tuple[int, int, int]] = []
     for j in order:
         release, lasts, gpus = int(view.release[j]), int(view.duration[j]), int(view.gpus[j])
@@ -83,12 +86,12 @@ def _in_turn(view: RigidView, order: tuple[int, ...]) -> dict[int, int]:
 
 
 def interrupted(view: RigidView, objective: str, step: int) -> float:
-    """Return the least objective of schedules that interrupt jobs at multiples of `step` ticks only."""
+    """Return the least objective over schedules that interrupt jobs only at multiples of `step` ticks."""
     release, need = (view.release // step).tolist(), (view.duration // step).tolist()
 
     @cache
     def after(now: int, left: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Return the ends of the jobs left, 0 for others, of all schedules from now on that waste no GPU."""
+        """Return the ends of the jobs left (0 for others) in all schedules from `now` on that waste no GPU."""
         if not any(left):
             return ((0,) * len(left),)
         ready = [j for j, rest in enumerate(left) if rest and release[j] <= now]

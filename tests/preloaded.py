@@ -1,6 +1,6 @@
-"""Imported by the process that workers of all tests are forked from: none of them is to import or load anything.
+"""Imports everything in the process from which the workers of all tests are forked, so that they need not do so.
 
-Kernels are those that numba has in its cache on disk, as earlier runs compiled them.
+Kernels are loaded from numba's cache on disk, where earlier runs have put them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = Path(schedgap.__file__).parent
 
 
 def load(kernel: Any) -> None:
-    """Load the compiled versions of a kernel, if numba keeps any."""
+    """Load the compiled versions of a kernel from numba's cache, if there are any."""
     kept = vars(kernel._cache).get("_cache_file")
     for signature, *_ in kept._load_index() if kept else ():
         kernel.compile(signature)

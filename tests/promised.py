@@ -1,4 +1,4 @@
-"""What columns promise of Hadar's problem, for tests of small instances and for ``make bench``."""
+"""The gaps that column generation promises for Hadar's problem, checked in tests and in ``make bench``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs made by hand, for the tests of figures, tables and the report."""
+"""Runs with made-up rows, for tests of figures, tables and the report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE = (
 
 
 def instance(speedups: Any = ((1, 2), (1, 3), (1, 4)), devices: Any = (1, 1), names: Any = None) -> Instance:
-    """Return an OEF instance with those speedups."""
+    """Return an OEF instance with these speedups and devices."""
     speedups = np.asarray(speedups, float)
     names = names or [f"u{i + 1}" for i in range(len(speedups))]
     types = [f"GPU{j + 1}" for j in range(len(devices))]
@@ -156,7 +156,7 @@ def troubled_run() -> Comparison:
 
 
 def large_run(tenants: int = 60, seed: int = 5) -> Comparison:
-    """Return a run with many tenants on four GPU types; the equal split and a staircase."""
+    """Return a run with many tenants on four GPU types: the equal split, one type per tenant, and their mean."""
     rng = np.random.default_rng(seed)
     steps = 1 + rng.random((tenants, 3)) * np.linspace(0.3, 1.5, tenants)[:, None]
     speedups = np.cumprod(np.hstack([np.ones((tenants, 1)), steps]), axis=1)
@@ -187,7 +187,7 @@ def large_run(tenants: int = 60, seed: int = 5) -> Comparison:
 
 
 def _trace(name: str, mark: str, method: str) -> list[dict[str, Any]]:
-    """Return a trace that closes to 1.7 % in 4 s, without incumbent at first."""
+    """Return trace points of a search whose gap closes to 1.7 % in 4 s; the first points have no incumbent."""
     return [
         {
             "instance": name,
@@ -213,7 +213,7 @@ SWEPT = {
 
 
 def sweep_run(instances: int = 12, seed: int = 3) -> Comparison:
-    """Return a run of another paper's methods over several instances, with guarantees, limits and traces."""
+    """Return a run of Hadar's methods over several instances, with guarantees, limits and traces."""
     rng = np.random.default_rng(seed)
     rows, traces = [], []
     for i in range(instances):
@@ -247,7 +247,7 @@ def sweep_run(instances: int = 12, seed: int = 3) -> Comparison:
 
 
 def hostile_run() -> Comparison:
-    """Return a run in which every text that a stranger can choose is hostile."""
+    """Return a run in which each text that comes from outside (names, reasons, sources) is hostile."""
     speedups = [[1, x + 1, x * x + 2] for x in range(1, 7)]
     inst = instance(speedups, (2, 2, 2), names=[*HOSTILE[:4], "_x", "$a$ {b} \\frac"])
     evil = HOSTILE[0]

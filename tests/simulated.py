@@ -14,21 +14,24 @@ from schedgap.instances.utility import Utilities
 
 
 def cluster(*hosts: tuple[int, int]) -> Servers:
-    """Servers of ``(type, GPUs)``."""
+    """Return servers with these ``(type, GPUs)``."""
     kind, gpus = np.array(hosts, np.int64).T
     zeros = np.zeros(len(hosts))
     return Servers(tuple(f"s{i}" for i in range(len(hosts))), kind, gpus, zeros, zeros)
 
 
 def dense(assignment: Assignment, jobs: int, servers: int) -> Ints:
-    """Return the ``(jobs, servers)`` matrix of GPUs."""
+    """Return the ``(jobs, servers)`` matrix of GPUs in an assignment."""
     matrix = np.zeros((jobs, servers), np.int64)
     matrix[assignment.job, assignment.server] = assignment.gpus
     return matrix
 
 
 def jobs(*rows: dict[str, Any], rates: tuple[float, ...] = (1.0, 2.0)) -> Workload:
-    """Jobs with ``work``, and optionally ``gpus``, ``at``, ``until``, ``weight`` and ``rates``; each its own tenant."""
+    """Return a workload of jobs with ``work`` and optional ``gpus``, ``at``, ``until``, ``weight`` and ``rates``.
+
+    Each job has a tenant of its own.
+    """
     n = len(rows)
     names = tuple(f"j{i}" for i in range(n))
     return Workload(

@@ -1,4 +1,4 @@
-"""Instances for tests of Synergy: from parts, and drawn by hypothesis."""
+"""Small instances for tests of Synergy, built from parts or drawn by hypothesis."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def small(
 
 @st.composite
 def resting(draw: st.DrawFn, *, jobs: int = 5, chips: Sequence[str] = ("V100",)) -> Instance:
-    """Draw a small instance whose tables rise late, some from cells without progress."""
+    """Draw a small instance whose tables rise late; some jobs make no progress at the lowest levels."""
     found = draw(small(jobs=jobs, chips=chips))
     made = []
     for one in found.jobs:

@@ -1,4 +1,4 @@
-"""The admission ILP, its dual, an exhaustive search and the text's case agree with one another."""
+"""The admission ILP, its dual, an exhaustive search and the walk-through's example agree with one another."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 WALK = view(instances.load("paper/walkthrough"))
 EXACT = SolveOptions(rel_gap=0.0)
 CROWDED = instance([job(deadline=5.0)] * 3, [("w", 2, 1), ("w", 1, 1)], slots=5)
-"""Three jobs of which two fit."""
+"""An instance of three equal jobs, of which two fit by the deadline."""
 
 
 def optimum(of: AdmissionView, name: str = "offline") -> float:
-    """Return a model's verified optimum."""
+    """Solve an admission model; check its decision and return the optimum."""
     spec = models.get(f"admission.{name}")
     if spec.skip(of):
         return 0.0
@@ -65,7 +65,7 @@ def test_the_best_schedule_runs_all_jobs_side_by_side() -> None:
 
 
 def test_the_text_says_that_j3_must_be_spread() -> None:
-    """Of three workers that is true: two on a server do its six mini-batches in three slots, as they need no three."""
+    """The text's J3 with three workers must be spread; two workers on one server do its work in three slots."""
     o = WALK.options
     mine = o.of(2)
     found = set(zip(o.workers[mine].tolist(), o.together[mine].tolist(), o.slots[mine].tolist(), strict=True))
@@ -117,7 +117,7 @@ def relaxation(v: AdmissionView) -> Solution:
 
 
 def check_payoffs(v: AdmissionView, relaxed: Solution) -> None:
-    """At the relaxation's prices, a job's payoff is that of its best schedule, or 0."""
+    """Check that at the relaxation's prices a job's payoff is that of its best schedule, or 0 if that is negative."""
     m = relaxed.model
     assert relaxed.row_duals is not None
     duals = {
@@ -134,7 +134,7 @@ def check_payoffs(v: AdmissionView, relaxed: Solution) -> None:
 
 
 def test_a_relaxation_may_be_worth_more_than_any_schedule() -> None:
-    """Three jobs need two of three workers each: halves of all of them fit, but only one as a whole."""
+    """Three jobs each need two of three workers: only one runs, but the relaxation runs half of each."""
     v = view(instance([job(deadline=3.0)] * 3, [("w", 3, 3)], slots=4))
     assert optimum(v) == pytest.approx(v.utility(0)[3])
     dual = models.get("admission.dual").run(v, EXACT).solution.bound

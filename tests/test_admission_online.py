@@ -1,4 +1,4 @@
-"""The admission algorithm step by step: the text's printed numbers beside ours, its rules, and a slow reference."""
+"""The admission algorithm step by step, compared with the walk-through's numbers and with a slow reference."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def test_utilities() -> None:
 
 
 def test_theta_is_fixed_beforehand() -> None:
-    """The text's j1: 145.63/4 + 1 = 37.4 for workers, 145.63/2 + 1 for PSs; later it takes 36.7 and 18.9 instead."""
+    """Ours is fixed at the text's first θ: 145.63/4 + 1 = 37.4 for workers, 145.63/2 + 1 for PSs.
+
+    The text later uses 36.7 and 18.9.
+    """
     f = WALK.utility(0)
     assert Desk(WALK).bases.tolist() == pytest.approx([f[6] / 4 + 1, f[6] / 2 + 1])
     assert Desk(WALK).bases.tolist() == pytest.approx([37.4, 73.8], abs=0.05)
@@ -84,7 +87,10 @@ def test_printed_prices_follow_from_the_formula_and_the_texts_theta(
 
 
 def test_part_3_step_by_step() -> None:
-    """j1 and j2 as in the text. For j3 it passes over two co-located workers for three slots, which pay more."""
+    """The algorithm treats j1 and j2 as the text does, but finds a schedule of j3 on one server that pays more.
+
+    The text passes over it: two workers for three slots.
+    """
     one, two, three = steps(WALK)
     assert [step.job for step in (one, two, three)] == [0, 1, 2]
     assert not one.before.any()
@@ -124,7 +130,7 @@ def test_j3_spread_as_in_the_text() -> None:
 
 
 def test_j2_waits_because_of_the_prices() -> None:
-    """Beside j1 it would complete two slots earlier, but 145.50 − 9.75 = 135.75 is less than 142.51."""
+    """Beside j1, j2 would complete two slots earlier, but its payoff would be 135.75 instead of 142.51."""
     desk = Desk(WALK)
     (first, _) = desk.candidates(0, desk.prices)
     assert first
@@ -143,7 +149,10 @@ def test_j2_waits_because_of_the_prices() -> None:
 
 
 def test_part_2_if_everything_is_spread() -> None:
-    """The text prices its steps with θ = 18.9 and 36.7; ours is fixed at 37.4 and 73.8, so that prices are higher."""
+    """With all jobs spread, schedules are the text's and prices are higher.
+
+    The text prices its steps with θ = 18.9 and 36.7; ours is fixed at 37.4 and 73.8.
+    """
     desk = Desk(WALK)
     _, one = desk.candidates(0, desk.prices)
     assert one
@@ -210,7 +219,7 @@ def test_other_workers_go_on_the_fullest_servers() -> None:
 
 
 def test_prices_count_workers_of_all_types_together() -> None:
-    """θ_w = max f/(Σ_s Σ_w Σ_t y) + 1 and the exponent h_w/(Σ_s Σ_w c_sw) are sums over types, as printed."""
+    """θ and the exponent of the price sum over all worker types, as printed: h_w/(Σ_s Σ_w c_sw)."""
     jobs = [job(2, 4, seconds={"fast": 0.5, "slow": 1.0}, deadline=4.0)] * 2
     of = view(instance(jobs, [("fast", 2, 1), ("slow", 2, 1)], slots=9))
     first, _ = steps(of)
@@ -230,7 +239,10 @@ def test_a_single_worker_is_never_spread() -> None:
 
 
 def test_two_workers_are_spread_also_where_one_would_take_as_long() -> None:
-    """The first job takes the worker of server 0 and makes it dearer, the second one its PSs: two, for two servers."""
+    """The second job is spread over two servers, because the first one made the server with the PSs dearer.
+
+    It has its PSs on server 0 and needs two of them, for two servers.
+    """
     jobs = [job(1, epochs=1, seconds=1.0, transfer_s=0.0), job(2, epochs=1, seconds=0.5, transfer_s=0.0)]
     of = view(instance(jobs, [("w", 1, 3), ("w", 1, 0), ("w", 1, 0)], slots=2))
     _, second = steps(of)
@@ -311,7 +323,7 @@ CONSTANT = {"utility": instances.schema.Constant(amplitude=5.0)}
 def reference(
     of: AdmissionView, desk: Desk, j: int, prices: np.ndarray[tuple[int, int], np.dtype[np.float64]]
 ) -> list[float]:
-    """Return the highest payoff spread and co-located (−inf for none), by trying everything one by one."""
+    """Return the highest payoffs of a spread and of a co-located schedule, −inf if there is none, by trying all."""
     found = [-math.inf, -math.inf]
     f, m = of.utility(j), of.machines
     for w in range(len(m.worker_types)):

@@ -1,4 +1,4 @@
-"""The checker of admission finds each broken rule and counts utilities itself."""
+"""The checker of admission finds every broken rule, and computes utilities itself."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PRINTED: list[Row] = [
     (1, 6, 2, 0, 0, [(0, 2, 1)]),
     (2, 4, 4, 0, 0, [(2, 2, 1), (3, 1, 0)]),
 ]
-"""The text's schedule (part 3), in half-open slots."""
+"""The schedule that the walk-through prints in part 3; a run is given by start and number of slots."""
 
 BEST: list[Row] = [
     (0, 4, 2, 0, 0, [(0, 2, 1)]),
     (1, 4, 2, 0, 0, [(1, 2, 1)]),
     (2, 4, 3, 0, 0, [(2, 2, 1)]),
 ]
-"""All three side by side: what the text calls impossible."""
+"""A schedule in which all three jobs run at the same time, which the text calls impossible."""
 
 
 def decision(rows: list[Row]) -> Runs:
@@ -127,7 +127,7 @@ def test_mutilated_arrays_are_refused_and_never_raise(field: str, change: Any) -
 
 
 def small(jobs: list[dict[str, Any]], **more: Any) -> Instance:
-    """An instance of two GPU types, two worker types for one of them, slots of 10 seconds."""
+    """Return an instance with two GPU types, two worker types for one of them, and slots of 10 seconds."""
     group = {"gpu_type": "a", "gpus": 5, "ps_slots": 2, "count": 2}
     content = {
         "name": "small",
@@ -192,7 +192,7 @@ def test_a_deadline_at_the_end_of_a_slot_counts() -> None:
 
 @st.composite
 def decisions(draw: st.DrawFn) -> tuple[AdmissionView, list[Row]]:
-    """Draw a small instance and admitted jobs, with up to two numbers changed."""
+    """Draw a small instance and a decision that admits jobs, with up to two numbers changed."""
     pick = lambda *among: draw(st.sampled_from(among))  # noqa: E731
     jobs = [
         {
@@ -229,7 +229,7 @@ def test_the_checker_agrees_with_a_plain_reading_of_the_rules(
 
 
 def plainly_valid(view: AdmissionView, rows: list[Row], problem: str) -> bool:
-    """Whether rows obey the rules, read one after another and slot by slot."""
+    """Return whether rows obey the rules, checked run by run and slot by slot."""
     workers: Counter[tuple[int, int]] = Counter()
     servers: Counter[tuple[int, int]] = Counter()
     for job, start, slots, m, p, at in rows:
@@ -258,7 +258,7 @@ def plainly_valid(view: AdmissionView, rows: list[Row], problem: str) -> bool:
 
 
 def pace(job: Any, name: str, together: bool) -> float:
-    """Mini-batches per slot of 10 seconds of one worker."""
+    """Return the mini-batches that one worker does in a slot of 10 seconds."""
     profile = job.distributed
     if profile and profile.colocated_rate_per_s:
         return 10.0 * (1.0 if together else 0.5)

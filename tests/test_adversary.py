@@ -1,4 +1,4 @@
-"""The search for worst instances: what it changes, that what it finds holds, and that it can be replayed."""
+"""The search for worst instances: how it changes instances, that its ratios are true, and that it can be replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a paper takes from a run: true numbers in macros, entries for what was used, a document that TeX sets."""
+"""Parts for a paper that a run writes: macros with true numbers, references for what was used, and valid TeX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit: every claim's verdict, its witnesses, and how they are printed and saved."""
+"""The audit of papers' claims: the verdict on each claim, its witnesses, and how they are printed and saved."""
 
 from __future__ import annotations
 
@@ -223,7 +223,10 @@ def test_every_step_of_a_price_fails_definition_1(audited: Audit) -> None:
 
 
 def test_definition_1_takes_the_largest_alpha_of_all_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    """α = max_r (1, ln(U_max/U_min)): on `b` that ratio is 8, and 1 ≥ (8 − 1)/α holds by that of `a`, ln 8e6 = 15.9."""
+    """Definition 1 of Hadar holds with α = max_r max(1, ln(U_max/U_min)), the largest over all GPU types.
+
+    On type `b` alone, (U_max/U_min − 1)/α = 7/α is at most 1 only because type `a` has ln 8e6 = 15.9.
+    """
 
     def job(amplitude: float, name: str) -> dict[str, object]:
         return {"gpus": 1, "epochs": 1, "rates": {name: 1.0}, "utility": {"kind": "constant", "amplitude": amplitude}}
@@ -236,7 +239,10 @@ def test_definition_1_takes_the_largest_alpha_of_all_types(monkeypatch: pytest.M
 
 
 def test_what_a_job_adds_to_p2_and_p3_by_hand() -> None:
-    """A job worth 6 takes one of two GPUs for a slot; another of its kind takes the second one at the higher price."""
+    """The values of P2 and P3 after each job are right: two equal jobs worth 6 take two GPUs for a slot.
+
+    The second job pays the higher price of the second GPU.
+    """
     job = {"gpus": 1, "epochs": 1, "rates": {"a": 1.0}, "utility": {"kind": "constant", "amplitude": 6.0}}
     v = view(linear([job, job], {"a": 2}, slots=1))
     found = prices(v)
@@ -261,7 +267,7 @@ TAMPERED = {
     "zhou.theorem-2": lambda a, jobs, tau, way: [one for j in jobs for one in a_maxweight(a, [j], tau, way)],
     "zhou.theorem-7": lambda a, jobs, tau, way: [one for j in jobs for one in a_maxweight(a, [j], tau, way)],
 }
-"""Windows that are too long; jobs that do not see each other."""
+"""Wrong versions of Zhou's planners that claims must notice: windows that are too long, jobs that ignore each other."""
 
 
 @pytest.mark.parametrize("claim", TAMPERED)

@@ -1,4 +1,7 @@
-"""The gap of one method alone: the model that bounds its problem runs as well, out of the table, and is named."""
+"""A single method that is compared alone still gets a gap: the model that bounds its problem runs as well.
+
+That model is named, but has no row in the table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branch and price: trees are complete and their bounds valid at any moment, and models answer what exact ones do."""
+"""Branch and price: trees are complete, bounds are valid at any time, and results equal those of exact models."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ PAIRS = {
     "admission.columns": "admission.offline",
     "admission.columns.from_arrival": "admission.offline.from_arrival",
 }
-"""Models that branch and price, and models by HiGHS alone of the same problems."""
+"""Each model that branches and prices, and a model of the same problem that HiGHS solves alone."""
 
 UNFINISHED = {"zhou.", "admission."}
-"""Papers whose servers are decided by listing, which may be too much: their models need not end with a proof."""
+"""Papers whose models list the placements of jobs, which may be too many: such models may end without a proof."""
 
 # The relaxation is worth 7.45, and with every job completing 6.86; no schedule completes all three.
 ROUNDS_BADLY: dict[str, Any] = {
@@ -97,7 +97,7 @@ def small_views(paper: str, count: int) -> list[Any]:
 
 @pytest.mark.parametrize("model", PAIRS)
 def test_small_instances_against_the_exact_model(model: str) -> None:
-    """Optimal means the optimum, infeasible that there is none, and no limit is named where none was given."""
+    """On small instances, statuses and optima equal those of the exact model, and no limit is reported."""
     spec, exact = models.get(model), models.get(PAIRS[model])
     sign = 1 if spec.sense == "max" else -1
     tried = 0
@@ -130,9 +130,9 @@ def test_what_the_relaxation_rounds_badly_is_solved_all_the_same() -> None:
 
 
 def test_prices_alone_leave_a_gap_of_half_the_optimum() -> None:
-    """One GPU, three slots, three jobs of two slots each: half of each of them fits, and so no more than one does.
+    """Only branching closes the gap here: the relaxation runs half of each of three jobs, a schedule one.
 
-    Covers need blocks that use more than one GPU, so that only branching closes this.
+    There are one GPU and three slots, and each job needs two slots. Covers need jobs with more than one GPU.
     """
     jobs = [
         {"id": name, "gpus": 1, "epochs": 1, "minibatches_per_chunk": 720, "rates": {"A": 1},
@@ -154,7 +154,7 @@ def generate_value(view: Any) -> float:
 
 
 def grown(problem: Known, whole: bool = True) -> Iterator[tuple[BranchAndPrice, float]]:
-    """Grow a tree without any search for solutions; yield it after each node, with the best value so far."""
+    """Grow a tree without a search for schedules; yield it after each node, with the best value so far."""
     found = problem.generate(TIGHT)
     tree = BranchAndPrice(problem, found, problem.domain, whole, SolveOptions(), None)
     best = -np.inf
@@ -190,7 +190,7 @@ def test_a_tree_ends_at_the_optimum_and_its_bound_is_valid_at_any_moment(problem
 
 
 def test_a_triangle_is_branched_on() -> None:
-    """Of three columns each pair is in conflict; the relaxation is worth 1.5 and a packing 1."""
+    """Three columns that exclude each other in pairs: the relaxation is worth 1.5, the optimum 1, by branching."""
     listed = [(b, 1.0, np.array(rows), np.ones(2)) for b, rows in enumerate(([0, 1], [1, 2], [0, 2]))]
     problem = Known.of(Packing(np.ones(3), 3), Columns.of(3, listed))
     steps = list(grown(problem))
@@ -200,7 +200,10 @@ def test_a_triangle_is_branched_on() -> None:
 
 
 def test_ends_are_split_where_either_side_changes_most() -> None:
-    """Between its ends at 0 and 3, what a job is worth falls most after 2; right after 0, later ends hardly change."""
+    """A job's possible ends are split where its value falls most: here after 2, between its ends at 0 and 3.
+
+    Right after 0 the ends of the later part would hardly change.
+    """
     domain = Domain.of(Packing(np.ones(1), 1, worth=np.array([[10.0, 9.0, 8.0, 1.0]])))
     known = Columns.of(1, [(0, 10.0, np.array([0]), np.ones(1)), (0, 1.0, np.array([0]), np.ones(1))], [0, 3])
     pair = children(domain, known, np.array([0.6, 0.4]), True)
@@ -210,7 +213,7 @@ def test_ends_are_split_where_either_side_changes_most() -> None:
 
 @st.composite
 def some_covers(draw: Any, packing: Packing) -> Covers:
-    """Covers as they are found: what blocks keep fits beside the spare."""
+    """Draw covers as the search would find them: what jobs keep fits into the capacity without the spare."""
     assert packing.most is not None
     found = Covers.none(packing.blocks)
     for row in draw(st.lists(st.integers(0, len(packing.capacity) - 1), max_size=4)):
@@ -225,7 +228,7 @@ def some_covers(draw: Any, packing: Packing) -> Covers:
 @settings(max_examples=60)
 @given(problem=known(), parts=st.booleans(), data=st.data())
 def test_covers_leave_every_solution(problem: Known, parts: bool, data: st.DataObject) -> None:
-    """Those that are found are broken by the relaxation that they are found for, and any leave the optimum alone."""
+    """Covers that are found cut off the relaxation for which they are found; no cover cuts off the optimum."""
     use = problem.columns.use
     most = np.array([use[:, problem.columns.block == b].max() for b in range(problem.packing.blocks)], np.int64)
     every = np.ones(len(use.toarray()), bool)
@@ -246,7 +249,7 @@ def test_covers_leave_every_solution(problem: Known, parts: bool, data: st.DataO
 
 @pytest.mark.parametrize("paper", ["admission", "zhou"])
 def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
-    """Against all runs: what covers cost is known before a run is placed, so that the best profit is exact."""
+    """Pricing of runs with covers finds the best profit among all runs: a run's cover costs are known beforehand."""
     rng, tried = np.random.default_rng(3), 0
     for view in small_views(paper, 8):
         jobs = admitting(view, "admission.utility") if paper == "admission" else weighing(view.architectures["ra"])
@@ -271,7 +274,7 @@ def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
 
 
 def all_runs(jobs: MoldableJobs, grid: CapacityGrid) -> Columns:
-    """All runs of jobs that may be left out, as columns over classes of servers."""
+    """Return all runs of jobs, which may also be left out, as columns over classes of servers."""
     ends = np.isfinite(jobs.late).cumsum(axis=1).argmax(axis=1)  # the last that is allowed
     found = list(columns_of(jobs, 0, schedules_of_runs(jobs.machines, jobs.options, jobs.earliest, ends)))
     listed, ended = [], []
@@ -287,7 +290,10 @@ def all_runs(jobs: MoldableJobs, grid: CapacityGrid) -> Columns:
 
 
 def test_a_gang_half_the_time_beside_others_all_the_time_is_cut_off() -> None:
-    """A gang takes all four GPUs of either slot, half of it in each, beside two others: worth 3, where 2 is right."""
+    """Covers cut off a relaxation that runs half a gang in each of two slots, which lowers the bound from 3 to 2.
+
+    The gang needs all four GPUs; two other jobs run in both slots.
+    """
     rows = [np.array([0]), np.array([1])]
     gang = [(0, 1.0, row, np.full(1, 4.0)) for row in rows]
     others = [(b, 1.0, np.array([0, 1]), np.ones(2)) for b in (1, 2)]
@@ -315,7 +321,7 @@ def test_a_dive_ends_in_a_schedule(view: HadarView, complete: bool) -> None:
 @settings(max_examples=60)
 @given(view=tiny(), numbers=PRICES, data=st.data())
 def test_pricing_keeps_what_is_decided(view: HadarView, numbers: list[float], data: st.DataObject) -> None:
-    """Against all schedules: none that is left pays more than is said, and what is returned is within the domain."""
+    """Pricing returns columns that obey all decisions, and no schedule that obeys them pays more than it says."""
     pricing = GangPricing(view, complete=data.draw(st.booleans()))
     covers = data.draw(some_covers(pricing.packing))
     domain = Domain.of(replace(pricing.packing, known=covers))
@@ -349,7 +355,7 @@ def test_pricing_keeps_what_is_decided(view: HadarView, numbers: list[float], da
 
 
 def listed(view: HadarView, pricing: GangPricing) -> Columns:
-    """All schedules of a tiny view as columns."""
+    """Return all schedules of a tiny view as columns."""
     every = schedules(view)
     rows = every.gpu_type * view.slots + every.slot
     uses = [np.flatnonzero(every.schedule == i) for i in range(len(every.job))]
@@ -378,7 +384,7 @@ def test_hadar_trees_reach_the_optimum(view: HadarView, complete: bool) -> None:
 
 
 def test_limits_say_what_they_are() -> None:
-    """A limit of nodes leaves a gap; a limit of time says so; the bound is valid in either case."""
+    """A solve that stops at a limit of nodes or of time says which, and its bound is valid."""
     view = PAPERS.get("hadar").view(instances.load("gen/50jobs"))
     spec = models.get("hadar.p2.columns")
     for options, status in (
@@ -391,7 +397,7 @@ def test_limits_say_what_they_are() -> None:
 
 
 def test_rounding_proves_no_infeasibility() -> None:
-    """The floor is the sum of all values, added up in another order."""
+    """A floor on the total value is not called infeasible because sums in another order differ by rounding."""
     values = (0.3, 0.2, 0.1)
     assert sum(values) < sum(reversed(values))
     columns = Columns.of(1, [(b, value, np.array([0]), np.zeros(1) + 1) for b, value in enumerate(values)])
@@ -400,7 +406,7 @@ def test_rounding_proves_no_infeasibility() -> None:
 
 
 def decided(spec: ModelSpec, view: Any) -> Sequence[Seed]:
-    """What all heuristics of a model's problem decide that is feasible in it."""
+    """Return the feasible decisions of all heuristics of a model's problem."""
     context = Context(np.random.default_rng(0), verified_oracle(SolveOptions()))
     return seeds(spec, view, [(h.id, h.run(view, context)) for h in related(spec) if not h.skip(view)])
 
@@ -437,7 +443,7 @@ def test_a_seed_that_no_packing_reaches_is_the_incumbent(monkeypatch: pytest.Mon
 
 
 def test_a_seed_is_read_as_the_columns_that_it_is() -> None:
-    """Where nothing else can be inserted, the schedule is that of the seed, job by job."""
+    """A decision to start from is read as columns of the same value and GPUs."""
     view = PAPERS.get("hadar").view(instances.load(FIG1))
     spec = models.get("hadar.p2.columns")
     (seed,) = [s for s in decided(spec, view) if s.method == "hadar.fifo"]
@@ -458,7 +464,7 @@ def test_starting_from_decisions_can_be_turned_off() -> None:
 
 
 def test_decisions_that_are_wrong_or_of_another_problem_are_no_seeds() -> None:
-    """P2 that completes everybody takes no decision that leaves somebody out; nobody takes one that breaks a rule."""
+    """Models do not start from decisions that break a rule or, if all jobs must complete, that leave one out."""
     view = PAPERS.get("hadar").view(instances.load(FIG1))
     cheat, idle = HadarSchedule.of(np.array([[0, 0, 0, 1]])), HadarSchedule.of(np.zeros((0, 4)))
     known = [("hadar.cheat", cheat), ("hadar.idle", idle)]

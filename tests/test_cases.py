@@ -1,4 +1,4 @@
-"""Inputs that failed once, with their right values: see ``cases/`` in the folder of real traces."""
+"""Inputs on which something failed once, and their right values; they are in ``cases/`` of the real traces' folder."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LIMITS = Limits(nodes=100)
 
 @pytest.fixture(scope="session")
 def case(data_dir: Path) -> Path:
-    """Return the folder of instances."""
+    """Return the folder with the instances of these inputs."""
     return data_dir / "cases" / "instances"
 
 
 def rows(instance: Instance, methods: Sequence[str]) -> dict[str, Row]:
-    """Return the rows of methods by id; none is WRONG, contradicted or an error."""
+    """Run methods; check that no row is WRONG, contradicted or an error, and return the rows by method."""
     found = compare_here(instance, methods, limits=LIMITS).rows
     for row in found:
         assert row.verified is not False, (row.method, row.violations)
@@ -122,7 +122,7 @@ def test_weights_from_a_millionth_to_a_million(case: Path, name: str) -> None:
 
 @pytest.mark.parametrize(("name", "least"), [("hadarconst20", 15.2), ("hadarfin6", 5.34)])
 def test_ratios_of_hadar_s_worst_cases_made_by_hand(case: Path, name: str, least: float) -> None:
-    """They are at least this large beside a verified decision, whatever the optimum is."""
+    """Hadar's ratio on these instances is certified to be at least this large, whatever the optimum is."""
     row = rows(load(str(case / f"{name}.json")), ["hadar.p2.columns", "hadar.online"])["hadar.online"]
     assert row.ratio_at_least is not None
     assert row.ratio_at_least >= least
@@ -130,7 +130,7 @@ def test_ratios_of_hadar_s_worst_cases_made_by_hand(case: Path, name: str, least
 
 
 def test_the_ratio_of_zhou_s_worst_case_made_by_hand(case: Path) -> None:
-    """Beside all jobs one after another on its only GPU, by weight per slot from the arrival of the small jobs on."""
+    """A_online is far worse here than jobs one after another on the only GPU, ordered by weight per slot."""
     instance = load(str(case / "zb40.json"))
     online = rows(instance, ["zhou.ps.online"])["zhou.ps.online"]
     a = PAPERS.get("zhou").view(instance).architectures["ps"]

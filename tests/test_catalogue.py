@@ -1,4 +1,4 @@
-"""References, overrides, inheritance, and the worked examples with what was printed about them."""
+"""The catalogue of instances: references, overrides, inheritance, and worked examples with their printed numbers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_instance_in_words() -> None:
 
 
 def test_golden_fingerprint() -> None:
-    """Changes only when the content of the example, or the canonical form itself, changes."""
+    """The fingerprint of an example changes only if its content or the canonical form changes."""
     assert load("paper/oef-eq1").fingerprint == GOLDEN
 
 
@@ -376,7 +376,7 @@ def test_synergy_example_speeds_up_the_sensitive_jobs_only() -> None:
 
 
 def rate(instance: Instance, i: int, cpus: float, memory_gb: float) -> float:
-    """Iterations per second of a job by the pipeline model: the least of GPU, preparation and fetching."""
+    """Return a job's iterations per second by the pipeline model: the least of GPU, preparation and fetching."""
     job = instance.jobs[i]
     model = job.sensitivity
     assert model is not None

@@ -1,4 +1,4 @@
-"""Certificates: a checker without code of the package accepts every bound and refuses what was changed."""
+"""Certificates: a checker that shares no code with the models accepts every bound, and refuses changed certificates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SMALL = {
     "rigid": (DAY, "paper/rigid-hpc"),
     "zhou": ("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", DAY),
 }
-"""Small instances by paper."""
+"""The small instance of each paper, with the settings of its horizon."""
 
 CASES = [
     (spec.id, spec.example if spec.example.startswith(f"{ref}?") else ref)  # its own, of fewer slots
@@ -67,7 +67,7 @@ METHODS = (
     *("zhou.ps.fluid", "zhou.ra.fluid", "zhou.ps.intervals", "zhou.ra.intervals", "zhou.ps.columns", "zhou.ra.columns"),
     *("zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight", "zhou.ps.mincost", "zhou.ra.mincost"),
 )
-"""Methods whose bounds depend on every part of a proof."""
+"""Methods whose bounds use every part of their certificates on the small instance: no part may be changed."""
 
 CROWDED = "gen/20jobs"
 IN_A_CROWD = (
@@ -76,11 +76,11 @@ IN_A_CROWD = (
     *("hadar.fluid", "hadar.fluid.complete", "hadar.fluid.forked"),
     *("rigid.bound?objective=weighted", "rigid.intervals", "rigid.starts"),
 )
-"""Methods whose bounds depend on capacity with more jobs only, and an instance that has them."""
+"""Methods whose bounds depend on capacity only with more jobs, and an instance that has enough jobs."""
 
 FINER = "gen/20jobs?jobs=10&servers_per_type=1&slot_s=3600"
 IN_SHORTER_SLOTS = "hadar.forked_bound", "zhou.ra.columns"
-"""Methods whose bounds depend on every part of a proof in shorter slots only, and an instance that has them."""
+"""Methods whose bounds use every part of their certificates only in shorter slots, and an instance with those."""
 
 
 SHORT = Limits(nodes=1)
@@ -88,7 +88,7 @@ SHORT = Limits(nodes=1)
 
 @cache
 def result(method: str, ref: str, limits: Limits = SHORT) -> tuple[MethodResult, dict[str, Any]]:
-    """Return what a method finds, and the instance as plain data."""
+    """Run a method on an instance; return its result, and the instance as plain data."""
     instance = instances.load(ref)
     text = to_json(instance)
     task = MethodTask(text, instance.name, instance.fingerprint, method, limits=limits)
@@ -144,7 +144,10 @@ def other_multipliers(proof: dict[str, Any], instance: dict[str, Any], sense: in
 
 
 def easier_instance(proof: dict[str, Any], instance: dict[str, Any], sense: int) -> dict[str, Any]:
-    """More servers, or less work where prices of capacity may all be 0."""
+    """Make the instance easier, so that its bound no longer holds: add servers, or halve the jobs' work.
+
+    Work is halved for minimisation, where prices of capacity may all be 0.
+    """
     for group in instance["cluster"]["servers"] if sense > 0 else ():
         group["count"] += 1
     for job in instance["jobs"] if sense < 0 else ():
@@ -193,7 +196,7 @@ def test_a_bound_over_periods_or_intervals_in_place_of_slots_is_proved(
 
 
 def test_covers_of_runs_are_checked() -> None:
-    """They are needed for the bound, and refused where jobs keep more than there is, or nothing remains beside them."""
+    """The bound needs its covers, and the checker refuses covers in which jobs keep more than the capacity allows."""
     found, instance = result("admission.columns", "gen/20jobs")
     proof = plain(found.certificate)
     (row, spare, who), *others = proof["covers"]
@@ -207,7 +210,10 @@ def test_covers_of_runs_are_checked() -> None:
 
 
 def test_fragments_follow_from_worths_prices_and_what_jobs_hold() -> None:
-    """Of 34 jobs 9 are split: 5 where GPUs and CPUs are full to the last, 2 for whole CPUs, 2 of 8 GPUs."""
+    """The bound of 9 split jobs follows from the certificate's values, prices and amounts; each part is needed.
+
+    Of the 34 jobs, 5 are split where GPUs and CPUs are full to the last, 2 because of whole CPUs, and 2 have 8 GPUs.
+    """
     found, instance = result("synergy.lp2.min_fragments", "gen/200jobs")
     proof = plain(found.certificate)
     assert not found.row.unproved
@@ -236,7 +242,10 @@ def test_fragments_follow_from_worths_prices_and_what_jobs_hold() -> None:
 @pytest.mark.parametrize("worth", [None, 3.5])
 @pytest.mark.parametrize("method", ["zhou.ps.mincost", "zhou.ra.mincost"])
 def test_prices_are_those_that_an_instance_has(method: str, worth: float | None) -> None:
-    """The largest weight per consumption is F, unless the instance says it; higher prices are refused."""
+    """A certificate with a higher base of prices than the instance implies is refused.
+
+    The base F is the largest weight per consumption, unless the instance states it.
+    """
     few = f"gen/zhou-{method[5:7]}?jobs=4&servers=6&capacity=2&due_slot=300&unit_worth={worth}"
     found, instance = result(method, few if worth else DAY)
     proof = plain(found.certificate)
@@ -271,7 +280,10 @@ def test_a_results_folder_has_certificates_that_the_script_and_verify_read(tmp_p
 
 
 def test_fair_progress_is_that_of_the_share_also_where_fewer_cpus_are_faster() -> None:
-    """With one CPU, eight jobs make twice the progress of their shares of three; without prices no less follows."""
+    """Without prices, the certified bound is at least what jobs reach with fewer CPUs than their shares.
+
+    With one CPU each, the eight jobs make twice the progress of their shares of three CPUs.
+    """
     falling = cases.matrix((1.0, 3.0, 6.0), (62.5,), [[2.0], [1.0], [1.5]])
     case = cases.instance([cases.job(id=f"j{i}", sensitivity=falling) for i in range(8)], [cases.servers(1)])
     assert MODELS.get("synergy.ilp1").run(synergy.view(case)).solution.objective == pytest.approx(16.0)
@@ -295,14 +307,17 @@ def test_a_bound_without_proof_is_a_claim_beside_the_gap_to_a_certified_one() ->
 
 
 def plain_case(jobs: list[dict[str, Any]], **parts: Any) -> dict[str, Any]:
-    """Return an instance as plain data: servers of a GPU of type A and one of type B, and slots of a second."""
+    """Return an instance as plain data with one GPU each of types A and B, and slots of a second."""
     hosts = [{"name": r, "gpu_type": r, "count": 1, "gpus": 1, "cpus": 8.0, "memory_gb": 8.0} for r in "AB"]
     cluster = {"gpu_types": [{"name": r} for r in "AB"], "servers": hosts}
     return {"cluster": cluster, "jobs": jobs, "horizon": {"slot_s": 1.0, "slots": 100}, **parts}
 
 
 def test_copies_that_run_side_by_side_are_not_counted_one_after_the_other() -> None:
-    """Ten seconds of work on either of two GPUs take five on both; one multiplier for both would prove ten."""
+    """A job's copies on two GPU types need a multiplier for each type.
+
+    Ten seconds of work on either GPU take five on both; a single multiplier would claim a bound of ten.
+    """
     instance = plain_case([{"id": "a", "gpus": 1, "epochs": 10, "rates": {"A": 1.0, "B": 1.0}}])
     proof = {"problem": "gavel.makespan_copies", "slot_s": 1.0, "prices": [0, 0]}
     assert float(checker.proved(proof | {"jobs": [[1, 1]]}, instance)[1]) == pytest.approx(5.0)
@@ -313,7 +328,7 @@ def test_copies_that_run_side_by_side_are_not_counted_one_after_the_other() -> N
 
 @pytest.mark.parametrize("problem", ["synergy.free", "synergy.ideal", "synergy.oracle"])
 def test_prices_are_positive_and_jobs_are_there_once(problem: str) -> None:
-    """Prices below 0 would prove that a job makes less than no progress, and a job that is there twice pays twice."""
+    """Negative prices or units, and jobs listed twice, are refused; either could claim a bound that is wrong."""
     one = {"id": "a", "gpus": 1, "epochs": 9, "rates": {"A": 1.0}}
     instance = plain_case([one | {"sensitivity": plain(cases.matrix((1.0,), (1.0,), [[1.0]]))}])
     proof = {"problem": problem, "slot_s": 1.0, "prices": [[1, 0, 0], [0, 0, 0]], "round": ["a"]}
@@ -330,7 +345,10 @@ def sharing(*rates: tuple[float, float]) -> dict[str, Any]:
 
 
 def test_multipliers_of_tenants_are_exact_whatever_numbers_they_are() -> None:
-    """Each tenant has a device at equal efficiency of 1; as floats, such multipliers are equal, and would prove 0."""
+    """Bounds from tenants' multipliers are computed exactly, also for huge numbers.
+
+    As floats, huge multipliers would be equal, and would claim a bound of 0 where 2 is right.
+    """
     proof = {"problem": "oef.equal_efficiency", "unit": 1.0}
     for tenants in ([1e308, -0.5], [-1e308, 0.25]):
         # The slack of levels that are nearly equal, times such multipliers, leaves nothing.
@@ -350,7 +368,7 @@ def test_prices_that_only_rounding_makes_parts_of_a_whole_are_refused() -> None:
 
 
 def test_prices_where_no_parameter_server_fits_prove_nothing() -> None:
-    """The second server has no memory for a PS: a price of 2^62 there costs nothing, and its sums overflow."""
+    """Huge prices on a server without memory for a PS do not lower the bound through an overflow."""
     hosts = [zhou_cases.servers(1, 1), zhou_cases.servers(1, 1, memory_gb=0.0)]
     kinds = [zhou_cases.worker(memory_gb=0.0)], [zhou_cases.ps(memory_gb=2.0)]
     one = zhou_cases.instance([zhou_cases.job(1, weight=7.0)], hosts, *kinds)
@@ -386,7 +404,7 @@ def test_slots_up_to_a_due_slot_are_those_of_the_instance(method: str) -> None:
 
 
 def kept(folder: Path, content: Any) -> KeptFile:
-    """Return a file with this content, and the right digest."""
+    """Write a file with this content, and return it with the right digest."""
     data = packed(content)
     (folder / "forged.json.gz").write_bytes(data)
     return KeptFile(folder, "forged.json.gz", digest(data))

@@ -1,4 +1,4 @@
-"""``harness certify``: what is told of a log, who waited and why, and figures of it."""
+"""``harness certify``: what it says about a log, which jobs waited and why, and its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The installed command, as a stranger would use and misuse it."""
+"""The installed command ``harness``, used and misused as by a stranger."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProce
 
 
 ONE = "compare --instance paper/oef-eq1 --method oef.cooperative --jobs 1"
-"""The shortest run: one method of a small instance."""
+"""The shortest comparison: one method on a small instance."""
 
 
 @pytest.mark.parametrize("words", ["list models --format json", "--help", "show paper/oef-eq1"])

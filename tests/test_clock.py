@@ -1,4 +1,4 @@
-"""Searches count seconds of computing: a busy machine gives them the same work, and the result says that it did."""
+"""Searches count seconds of computing, so a busy machine gives them the same work, and results say that it was busy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedgap.instances import clock
 
 
 class Machine:
-    """Clocks of a process that gets a share of the cores: every look at one of them takes a tick of computing."""
+    """Fake clocks of a process that gets only a `share` of a core; each look at a clock takes a tick of computing."""
 
     TICK_S = 1e-3
 

@@ -1,4 +1,4 @@
-"""Runs on a Dask cluster: a real scheduler with two worker processes, one of which is killed in the middle."""
+"""Studies on a Dask cluster: a real scheduler with two worker processes, one of which is killed in the middle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ METHODS = ["oef.cooperative", "oef.noncooperative", "oef.gandiva_fair", "oef.rou
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a scheduler without workers."""
+    """Return the address of a Dask scheduler without workers."""
     process, address = start_scheduler(tmp_path_factory.mktemp("dask"))
     try:
         yield address
@@ -47,7 +47,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def workers(scheduler: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Return two workers."""
+    """Return two workers of the scheduler."""
     found = [start_worker(scheduler) for _ in range(2)]
     with connect(scheduler) as client:
         client.wait_for_workers(2, timeout=PATIENCE_S)
@@ -68,7 +68,7 @@ def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytes
 
 
 def test_limits_hold_on_the_cluster_too(scheduler: str, workers: list[subprocess.Popen[bytes]]) -> None:
-    """Each task has a process of its own there, with its cap on memory; the worker goes on after it."""
+    """A task on the cluster that exceeds its memory limit fails alone; its worker runs the next task."""
     case, chosen = [load("paper/oef-eq1")], select(["oef.cooperative"], ())
     too_little = Limits()
     object.__setattr__(too_little, "memory_mb", 64)  # less than a user may ask for
@@ -107,7 +107,7 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
 def test_every_study_runs_on_a_cluster_and_resumes(
     scheduler: str, workers: list[subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """What the cluster found is kept; the same study here has nothing left to do."""
+    """Every study runs on a cluster; run again without the cluster, it finds all results and does nothing."""
     studies: list[Any] = [
         partial(sg.simulate, "gen/20jobs", ["fifo", "gavel"]),
         partial(sg.audit, claims=["oef.slip.*"]),

@@ -1,4 +1,4 @@
-"""Column generation on random packing problems whose columns are all known, against scipy and enumeration."""
+"""Column generation on random packing problems with known columns, against scipy and an enumeration."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ TIGHT = GenerationOptions(gap=1e-9)
 
 @dataclass(frozen=True)
 class Known(Oracle):
-    """A packing problem with all its columns, as an oracle and as an inserter; ends are ranks of values in a block."""
+    """A packing problem whose columns are all known, as oracle for pricing and for inserting columns.
+
+    The end of a column is the rank of its value among those of its block.
+    """
 
     packing: Packing
     columns: Columns
@@ -86,7 +89,7 @@ class Known(Oracle):
         return Inserting(self.packing, self.insert, found.bound, found.prices, options)
 
     def lp(self) -> float | None:
-        """Optimum of the LP over all columns, by scipy."""
+        """Return the optimum of the LP over all columns, found by scipy."""
         once = np.zeros((self.packing.blocks, len(self.columns)))
         once[self.columns.block, np.arange(len(self.columns))] = 1
         within = self.columns.use.toarray(), self.packing.capacity
@@ -98,7 +101,7 @@ class Known(Oracle):
         return -float(found.fun) if found.status == 0 else None
 
     def best(self) -> float | None:
-        """Integer optimum, by enumeration."""
+        """Return the integer optimum, found by enumeration."""
         dense = self.columns.use.toarray()
         options = [
             [int(c) for c in np.flatnonzero(self.columns.block == b)] + ([] if self.packing.cover else [-1])
@@ -146,7 +149,7 @@ def test_reaches_the_lp_optimum_and_bounds_the_integer_one(problem: Known, smoot
 
 @given(problem=known(), first=st.integers(1, 3))
 def test_windows_are_a_relaxation_until_the_master_moves(problem: Known, first: int) -> None:
-    """A master of windows bounds; in its next domain it keeps every capacity, and the optimum is that of all rows."""
+    """A master over windows of rows gives a valid bound; its next domain has every row and the LP's optimum."""
     problem = replace(problem, packing=replace(problem.packing, series=len(problem.packing.capacity)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(windows, "FIRST", first)
@@ -164,7 +167,10 @@ def test_windows_are_a_relaxation_until_the_master_moves(problem: Known, first: 
 
 @given(st.lists(st.floats(-9, 9), min_size=12, max_size=12), st.lists(st.integers(0, 3), min_size=6, max_size=6))
 def test_splits_are_where_most_is_taken_before_or_after_them(over: list[float], price: list[int]) -> None:
-    """Two series of six slots in windows of two and of four: parts are those windows, cut, where prices differ."""
+    """Windows are split where prices differ, and each part lies within one window.
+
+    There are two series of six slots, in windows of two and of four slots.
+    """
     at_first = Windows(np.array([0, 2, 6, 10]), 12, 6)
     prices = np.repeat(np.array(price[:4], float), [2, 4, 4, 2])
     finer, start, end = at_first.split(np.array(over), prices, 1.0, 0.0)
@@ -253,7 +259,7 @@ def test_a_little_less_cost_counts_also_beside_rewards_for_covered_blocks() -> N
 
 
 def test_lists_insert_blocks_in_the_order_of_their_ends() -> None:
-    """One block of the largest payoff is in the way of two others; the best list is kept."""
+    """Columns are inserted by ascending end, and the best list is kept: one block of most value excludes two others."""
     each = enumerate(((3.0, 2.0), (2.0, 1.0), (2.0, 1.0)))
     columns = Columns.of(1, [(block, value, np.array([0]), np.array([use])) for block, (value, use) in each])
     problem = Known.of(Packing(np.array([2.0]), 3), columns)
@@ -330,7 +336,7 @@ def test_the_same_seed_packs_the_same(seed: int) -> None:
 
 
 def test_an_optimum_that_hides_its_infeasibility_is_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HiGHS may call a scaled point optimal that is infeasible; taken for a master's optimum, it ended the loop."""
+    """A master is solved again if HiGHS calls an infeasible point optimal, which would end column generation."""
     packing = Packing(np.array([1.0, 1.0]), 2)
     listed = [(0, 3.0, np.array([0]), np.ones(1)), (1, 2.0, np.array([0]), np.ones(1))]
     problem = Known.of(packing, Columns.of(2, listed))

@@ -1,4 +1,4 @@
-"""Every registered method, before anyone writes a test for it: it runs, repeats, verifies and respects bounds."""
+"""Every registered method runs, gives the same result again, is verified, and respects bounds, without its own test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TINY = "gen/20jobs?jobs=10&slot_s=1400"
 # Limits are counts, so that everything repeats. Methods above their stated size are skipped with a reason.
 LIMITS = Limits(nodes=100_000)
 SHORT = Limits(nodes=1)
-"""For searches, which may go on for long."""
+"""Limits for searches, which would otherwise go on for long."""
 SPECS = specs()
 
 
@@ -150,7 +150,7 @@ def _has_view(view: Any, instance: Any) -> bool:
 
 
 def broken(decision: Any, how: Sequence[str]) -> list[Any]:
-    """Decisions with one array scaled up, made negative, or of another shape; an array without numbers stays."""
+    """Return copies of a decision in which one numeric array is scaled up, made negative, or of another shape."""
     import dataclasses
 
     out = []

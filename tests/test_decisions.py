@@ -1,4 +1,4 @@
-"""Decisions in files: what a comparison writes reads back the same; what is wrong with a file is said in one line."""
+"""Decisions in files: they read back as written, and faults of a file are reported in one line."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ TIMES = {
 
 @pytest.mark.parametrize("problem", TIMES)
 def test_times_of_a_whole_schedule(problem: str, tmp_path: Path) -> None:
-    """Of one file, each problem takes the time that it is about."""
+    """Each problem reads from the same file the time that it is about, such as makespan or mean completion time."""
     gangs = problem.startswith("gavel")
     reference, method = (FIG1, "hadar.p1.complete") if gangs else (JOBS, "synergy.opt.fifo")
     decisions.save(compare_here(load(reference), [method]), tmp_path)

@@ -1,4 +1,4 @@
-"""``harness explain``: docstrings state every model, and agree with its code, its papers' numbers and its sizes."""
+"""``harness explain``: docstrings state every model, and agree with its code, its sizes and its paper's numbers."""
 
 from __future__ import annotations
 
@@ -153,7 +153,10 @@ def test_docstrings_name_the_parts_of_the_code(spec: ModelSpec) -> None:
 
 @each_model
 def test_the_sense_is_that_of_the_code(spec: ModelSpec) -> None:
-    """Builders with several objectives state them all; column generation may maximise the negative of a cost."""
+    """The printed objective has the sense, min or max, of the code.
+
+    Builders with several objectives state them all; column generation may maximise the negative of a cost.
+    """
     goal = "max" if compiled(spec.id).maximise else "min"
     assert goal in objectives_of(spec.id)
     assert spec.sense == goal or spec.kind == "bound" or any("negative" in b.text for b in blocks_of(spec.id))
@@ -161,7 +164,7 @@ def test_the_sense_is_that_of_the_code(spec: ModelSpec) -> None:
 
 @each_model
 def test_equation_numbers_are_those_of_the_code(spec: ModelSpec) -> None:
-    """They stand in the prose and sources of the paper's models, and in the names of constraints."""
+    """Equation numbers of a model's rows occur in its paper's prose, and those in names of constraints are right."""
     told = documented(spec.paper)
     for row in rows_of(spec.id):
         for number in filter(None, re.split(r", |–", row.tag)):
@@ -173,7 +176,7 @@ def test_equation_numbers_are_those_of_the_code(spec: ModelSpec) -> None:
 
 @cache
 def documented(paper: str) -> str:
-    """Sources of the paper's models, and docstrings of their modules and builders without the rows."""
+    """Return the sources of a paper's models, and the docstrings of their modules and builders without the rows."""
     found = []
     for spec in MODELS:
         if spec.paper == paper:
@@ -184,7 +187,7 @@ def documented(paper: str) -> str:
 
 
 def printed(number: str, docs: str) -> bool:
-    """Whether a number is in a text, by itself or within a range such as (9a)–(9c), (2)–(2o) or (1)–(5)."""
+    """Return whether a number is in a text, by itself or within a range such as (9a)–(9c), (2)–(2o) or (1)–(5)."""
     if re.search(rf"\b{number}\b", docs):
         return True
     digits, letter = re.fullmatch(r"(\d+)([a-z]?)", number).groups()  # type: ignore[union-attr]
@@ -198,7 +201,7 @@ def printed(number: str, docs: str) -> bool:
 
 @each_model
 def test_a_solve_reports_the_size_of_the_statement(spec: ModelSpec) -> None:
-    """But for those whose procedure says that it does something else."""
+    """A solve reports the size of the model that the docstring states, unless another procedure solves it."""
     if spec.procedure and documentation(spec.procedure, modules=False):
         return
     seen = view(spec.paper, spec.example)
@@ -429,7 +432,7 @@ def test_an_unknown_name_is_one_line(command: Command) -> None:
 
 
 def test_a_dual_is_not_what_its_row_costs() -> None:
-    """On expression (1), "u2 does not envy u3" has optimal duals from 0 to 3, and dropping it gains nothing."""
+    """Dropping the row "u2 does not envy u3" of expression (1) gains nothing, although its dual can be up to 3."""
     seen, spec = view("oef", "paper/oef-eq1"), MODELS.get("oef.cooperative")
     found = cost(spec, seen, "no_envy[1,2]")
     assert (found.optimum, found.without) == (pytest.approx(4.5), pytest.approx(4.5))
@@ -447,7 +450,7 @@ def test_a_dual_is_not_what_its_row_costs() -> None:
 
 
 def test_a_family_is_dropped_as_a_whole() -> None:
-    """Without envy rows the optimum is that of (4); a minimisation loses what it gains, too."""
+    """All envy rows are dropped together, which gives the optimum of (4); for a minimisation, the loss is a gain."""
     seen, spec = view("oef", "paper/oef-eq1"), MODELS.get("oef.cooperative")
     found = cost(spec, seen, "no_envy")
     assert (found.rows, found.dual) == (6, None)

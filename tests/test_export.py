@@ -1,4 +1,4 @@
-"""Models as files: other readers see the same model, solutions come back as decisions, libraries repeat themselves."""
+"""Models in files: other programs read the same model, and their solutions come back as verified decisions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UTILITY = 48.80952381
 
 
 def highs(path: Path, answer: Path | None = None) -> float:
-    """Solve a file by HiGHS alone; return the objective, and write the solution."""
+    """Solve a model file by HiGHS alone, write its solution to `answer`, and return the objective."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     assert solver.readModel(str(path)) == highspy.HighsStatus.kOk
@@ -41,7 +41,7 @@ def highs(path: Path, answer: Path | None = None) -> float:
 
 
 def odd_model(seed: int) -> pyo.ConcreteModel:
-    """A model with every kind of row, bound and column, a constant, and names that no file format takes."""
+    """Return a model with every kind of row, bound and column, a constant, and names that file formats do not allow."""
     rng = np.random.default_rng(seed)
     m = pyo.ConcreteModel()
     m.x = pyo.Var(["a b", "ä", "c-d"], domain=pyo.Integers, bounds=(-1, 4))
@@ -109,7 +109,7 @@ def solved_by_scip(folder: Path, model: Path) -> Path:
 
 
 def solved_by_gurobi(folder: Path, model: Path) -> Path:
-    """Write what HiGHS finds as Gurobi would."""
+    """Write HiGHS's solution of a model in the form in which Gurobi would."""
     answer = files.read_solution("h", solved_by_highs(folder, model).read_text())
     lines = ["# Solution for model obj", f"# Objective value = {answer.objective}"]
     (folder / "g.sol").write_text("\n".join([*lines, *(f"{name} {value}" for name, value in answer.values.items())]))

@@ -1,4 +1,4 @@
-"""Valid but nasty instances: every method ends in an orderly, verified row, whatever the numbers."""
+"""On valid but extreme instances, every method ends in an orderly, verified row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schedgap.instances.registry import PAPERS
 LIMITS = Limits(nodes=1, all_sizes=True)
 SMALL = Limits(nodes=1)
 THOROUGH = os.environ.get("HYPOTHESIS_PROFILE", "quick") != "quick"
-"""Whether every paper meets every member of the family; otherwise each member meets one of the papers."""
+"""Whether methods of all papers run on each instance of the family; otherwise those of one paper do."""
 
 FOUND = {
     "the longest horizon": "hadar.p2.enumerated",  # utilities of 1e-11 were all the same to HiGHS: half the optimum
@@ -33,7 +33,7 @@ FOUND = {
     "most work": "zhou.*.dual",
     "rates 1e-9": "synergy.*.fifo",  # two billion rounds
 }
-"""Methods that a member has been too much for."""
+"""Methods that failed once on an instance of the family; they always run on it."""
 
 ORDERLY = {
     "optimal",
@@ -49,7 +49,7 @@ RATES = st.one_of(st.sampled_from([1.0, 2.0, 1e-3, 1e3]), st.floats(1e-4, 1e4))
 
 @st.composite
 def nasty(draw: Any) -> dict[str, Any]:
-    """Few tenants with unordered rates over eight orders of magnitude, odd weights, types with one or many devices."""
+    """Draw few tenants with odd weights and rates over eight orders of magnitude, on types with one or many devices."""
     types = [f"T{j}" for j in range(draw(st.integers(1, 4)))]
     n = draw(st.integers(1, 5))
     rates = st.fixed_dictionaries(dict.fromkeys(types, RATES))
@@ -104,7 +104,7 @@ UTILITIES = st.one_of(
 
 @st.composite
 def nasty_jobs(draw: Any) -> dict[str, Any]:
-    """Gangs with rates over eight orders of magnitude, some 0, utilities of all kinds, horizons from one slot on."""
+    """Draw gangs with rates over eight orders of magnitude, utilities of all kinds, and horizons from one slot on."""
     types = [f"T{j}" for j in range(draw(st.integers(1, 3)))]
     gpus = {r: draw(st.integers(1, 4)) for r in types}
     count = {r: draw(st.integers(1, 3)) for r in types}
@@ -148,7 +148,7 @@ def test_every_method_copes_with_nasty_jobs(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_every_method_copes_with_an_extreme(name: str) -> None:
-    """Rows are verified, skipped with a reason, or at their limit, and no bound is beaten by a verified decision."""
+    """Rows are verified, skipped with a reason, or at their limit, and no verified decision beats a bound."""
     if name in LARGE and not THOROUGH:
         pytest.skip("large: make test-thorough tries it")
     papers, at = PAPERS.ids(), list(FAMILY).index(name)
@@ -162,7 +162,7 @@ def test_every_method_copes_with_an_extreme(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_every_policy_copes_with_an_extreme(name: str) -> None:
-    """Histories of a hundred rounds are confirmed, or one line says that rounds of a slot are impossible."""
+    """Histories of a hundred rounds are confirmed, or one line says that a round cannot be as short as the slot."""
     if name in LARGE and not THOROUGH:
         pytest.skip("large: make test-thorough tries it")
     instance, at = named(name), list(FAMILY).index(name)

@@ -1,4 +1,4 @@
-"""The property checkers, and what they find out about OEF's mechanisms (through the independent LPs)."""
+"""The checkers of fairness properties, and what they find about OEF's mechanisms, computed by independent LPs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def hundredths(low: float, high: float, size: tuple[int, ...]) -> st.SearchStrat
 
 
 def steps(ratios: Array) -> Array:
-    """Speedups whose neighbouring types have these ratios ``(n, k − 1)``."""
+    """Return speedups in which neighbouring types have these ratios ``(n, k − 1)``."""
     first = np.ones((len(ratios), 1))
     return np.asarray(np.cumprod(np.hstack([first, ratios]), axis=1), float)
 
 
 @st.composite
 def views(draw: st.DrawFn, ordered: bool = False, weighted: bool = False, most_tenants: int = 4) -> OefView:
-    """Small instances; `ordered`: the ratios of neighbouring types rank all tenants alike, and differ."""
+    """Draw a small instance; if `ordered`, the ratios of neighbouring types rank all tenants alike and differ."""
     n, k = draw(shape(most_tenants))
     if ordered:
         ratios = 1.01 + np.cumsum(draw(hundredths(0.05, 1, (n, k - 1))), axis=0)
@@ -144,7 +144,7 @@ def test_the_search_is_reproducible_and_keeps_to_its_direction() -> None:
 
 
 def test_gandiva_fair_is_not_strategy_proof() -> None:
-    """The paper's own misreport, 2.8 for 2, and that the search finds one at least as good."""
+    """A tenant gains by the paper's misreport, 2.8 for 2, and the search finds a report that is at least as good."""
 
     def mechanism(view: OefView) -> Allocation:
         return Allocation(gandiva_fair.shares(view))
@@ -157,7 +157,10 @@ def test_gandiva_fair_is_not_strategy_proof() -> None:
 
 
 def test_a_gain_by_the_choice_of_the_optimum_is_none() -> None:
-    """Tenant 1 reports that all types are alike: it has 3 or 6, as the solver likes, against 3.2 with the truth."""
+    """A report after which a tenant may have more or less, as the solver chooses, does not count as a gain.
+
+    Tenant 1 reports that all types are alike: it then has 3 or 6, and 3.2 with the truth.
+    """
     truth = view_of((1, 2, 4), (1, 1, 1), m=(1, 2, 1))
     lie = replace(truth, speedups=np.ones((2, 3)))
     least, worth = fairness.least_worth("oef.noncooperative"), fairness.own_worth(truth, 0)
@@ -179,11 +182,14 @@ def test_witnesses_against_strategy_proofness_hold_in_every_optimum() -> None:
 SEVERAL = replace(
     view_of((1, 1.1), (1, 10), (1, 10)), owner=np.array([0, 0, 1]), weight=np.array([0.5, 0.5, 1]), tenants=("u1", "u2")
 )
-"""The first tenant has two job types."""
+"""A view in which the first tenant has two job types."""
 
 
 def test_tenants_of_several_job_types_gain_by_over_reports() -> None:
-    """Theorem 5.4: reporting ⟨1, 9⟩ for ⟨1, 1.1⟩ moves GPU2 to the other job type of the same tenant."""
+    """Theorem 5.4 fails for tenants of several job types: an over-report moves GPU2 to the tenant's other job type.
+
+    It reports ⟨1, 9⟩ for ⟨1, 1.1⟩.
+    """
     least, worth = fairness.least_worth("oef.noncooperative"), fairness.own_worth(SEVERAL, 0)
     speedups = SEVERAL.speedups.copy()
     speedups[0, 1] = 9
@@ -214,7 +220,7 @@ def test_two_types_suffice_for_cooperative_shares_not_to_be_pareto_efficient() -
 
 
 def test_trading_pairs_of_three_types_is_not_pareto_efficient() -> None:
-    """§2.4 says that Gandiva_fair is; nobody trades three types in a circle."""
+    """Gandiva_fair is not Pareto efficient, although §2.4 says so: no tenants trade three types in a circle."""
     view = view_of((1, 1.5, 6), (1, 2, 4), (1, 3, 10.5), m=(2, 2, 1))
     assert fairness.pareto_efficient(view, gandiva_fair.shares(view)).margin == pytest.approx(-0.5)
 
@@ -224,7 +230,7 @@ def test_trading_pairs_of_three_types_is_not_pareto_efficient() -> None:
 
 @st.composite
 def over_reports(draw: st.DrawFn) -> tuple[OefView, Array]:
-    """An instance and a report of its first tenant in which no speedup is below the truth."""
+    """Draw an instance, and a report of its first tenant in which no speedup is below the true one."""
     view = draw(views())
     factors = draw(hundredths(1, 4, (view.capacity.size,)))
     report = view.speedups[0] * factors
@@ -235,7 +241,7 @@ def over_reports(draw: st.DrawFn) -> tuple[OefView, Array]:
 @given(over_reports())
 @settings(max_examples=500)
 def test_no_over_report_gains_without_cooperation(case: tuple[OefView, Array]) -> None:
-    """Theorem 5.4 in the paper's sense of lying, for speedups in any order."""
+    """Theorem 5.4: under non-cooperative shares an over-report gains nothing, whatever the order of speedups."""
     view, report = case
     W = view.speedups.copy()
     W[0] = report
@@ -262,7 +268,7 @@ def test_an_under_report_gains_without_cooperation() -> None:
 
 
 def test_under_reports_can_triple_a_tenants_efficiency() -> None:
-    """Claiming not to be faster on the faster devices, of which there are more, leaves it most of them."""
+    """A tenant that denies to be faster on the faster devices, of which there are more, gets most of them."""
     truth = view_of((1, 1.57), (1, 4.11), (1, 3.12), (1, 0.92), m=(1, 2))
     lie = view_of((1, 1.57), (1, 1.03), (1, 3.12), (1, 0.92), m=(1, 2))
     honest = efficiency(truth.speedups, NONCOOPERATIVE(truth).devices)[1]
@@ -282,7 +288,7 @@ def test_under_reports_gain_almost_everywhere() -> None:
 
 
 def test_cooperative_shares_invite_over_reports() -> None:
-    """Theorem 3.2: eq. (6), where tenant 1 reports 4 for 2."""
+    """Theorem 3.2: in eq. (6), tenant 1 gains by reporting 4 for 2."""
     truth, lie = view_of((1, 2), (1, 5)), view_of((1, 4), (1, 5))
     assert efficiency(truth.speedups, COOPERATIVE(truth).devices) == pytest.approx([1.5, 3.75])
     assert efficiency(truth.speedups, COOPERATIVE(lie).devices)[0] == pytest.approx(1.75)
@@ -306,7 +312,10 @@ def test_noncooperative_shares_are_equal_and_pareto_efficient(view: OefView) -> 
 
 
 def test_cooperative_shares_are_not_pareto_efficient() -> None:
-    """Theorem 5.3 fails: everybody at least as well off, and 1/15 more in total. The support is too large."""
+    """Theorem 5.3 fails: other shares leave every tenant at least as well off and have 1/15 more in total.
+
+    The support of the cooperative shares is too large as well.
+    """
     view = view_of((1, 1.5, 2), (1, 2, 5), (1, 3, 8))
     X = COOPERATIVE(view).devices
     finding = fairness.pareto_efficient(view, X)
@@ -329,12 +338,12 @@ def test_noncooperative_shares_need_not_give_sharing_incentive_nor_freedom_from_
 @given(views())
 @settings(max_examples=100)
 def test_noncooperative_support_is_small(view: OefView) -> None:
-    """A vertex of (9) has at most n + k − 1 positive shares: n + k rows, and the level is basic too."""
+    """A vertex of (9) has at most n + k − 1 positive shares, as it has n + k rows and the level is basic too."""
     assert fairness.support_size(view, NONCOOPERATIVE(view).devices)
 
 
 def test_noncooperative_shares_can_skip_a_type() -> None:
-    """Theorem 5.2 fails where ratios of neighbouring types rank tenants differently (2, 3 and 4, 2)."""
+    """Theorem 5.2 fails if ratios of neighbouring types rank tenants differently (2, 3 and 4, 2): u1 skips a type."""
     view = view_of((1, 2, 6), (1, 4, 8))
     X = NONCOOPERATIVE(view).devices
     assert fairness.adjacent(view, X).witness == {"u1": ("GPU1", "GPU3")}

@@ -1,4 +1,4 @@
-"""The front of the package: what it lists, one name where a list may stand, and how results show themselves."""
+"""The front of the package: what it lists, a single name in place of a list, and how results print themselves."""
 
 from __future__ import annotations
 

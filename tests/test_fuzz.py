@@ -1,4 +1,4 @@
-"""Inputs changed at random; ``python tests/fuzzing.py 100000`` tries as many."""
+"""Randomly changed inputs are read or refused properly; ``python tests/fuzzing.py 100000`` tries many more."""
 
 from __future__ import annotations
 

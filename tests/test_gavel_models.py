@@ -1,4 +1,4 @@
-"""Gavel's fluid makespan bounds every schedule, and its checker counts the last slot's end."""
+"""Gavel's fluid makespan bounds every schedule, and its checker counts up to the end of the last slot."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_no_schedule_has_a_lower_mean_than_its_bounds(instance: Instance) -> Non
 @given(instances_of(jobs=2, slots=4))
 @settings(max_examples=25)
 def test_a_schedule_that_completes_all_in_a_horizon_needs_the_bound(instance: Instance) -> None:
-    """No horizon shorter than the bound lets P1 complete all jobs."""
+    """In a horizon shorter than the bound on the makespan, P1 cannot complete all jobs."""
     view = hadar.view(with_long_horizon(instance))
     slots = int(np.ceil(bound(view) / view.slot_s * (1 - 1e-9))) - 1
     if slots <= view.arrival.max():

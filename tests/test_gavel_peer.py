@@ -1,13 +1,12 @@
 """Max-min fairness and FIFO on Gavel's own traces, against slow references that follow the definitions word by word.
 
 The references share nothing with the policies: plain Python for FIFO; for max-min, a linear program over single jobs
-(scipy) per set of jobs, and dictionaries for the rounds. What decides about equality is documented in
-:mod:`schedgap.heuristics.hadar.gavel`: shares are averages over equal jobs, rounded to millionths; a round lasts 360 s;
-a job that completes within a round frees its GPUs at its end; nothing is lost by moving; ties go by arrival, index,
-type.
+(scipy) per set of jobs, and dictionaries for the rounds. :mod:`schedgap.heuristics.hadar.gavel` documents what must
+agree: shares are averages over equal jobs, rounded to millionths; a round lasts 360 s; a job that completes within a
+round frees its GPUs at its end; nothing is lost by moving; ties go by arrival, index, type.
 
 Gavel's published simulator is not run here: it computes shares at most every 1920 s, counts received time from then on,
-ends rounds early and rounds steps down (``scheduler/scheduler.py``), so that its completion times are others.
+ends rounds early and rounds steps down (``scheduler/scheduler.py``), so its completion times differ.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ CLUSTER = {"V100": 4, "P100": 4, "K80": 4}
 EXACT = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 Choice = dict[int, int]
-"""Type on which each running job runs."""
+"""The GPU type on which each running job runs, by job."""
 
 
 def trace(data_dir: Path, name: str, max_jobs: int | None = None, gpus: dict[str, int] | None = None) -> Instance:
@@ -48,7 +47,7 @@ def trace(data_dir: Path, name: str, max_jobs: int | None = None, gpus: dict[str
 
 
 def rounds(work: Workload, decide: Callable[[list[int]], Choice]) -> list[float]:
-    """Run rounds until all jobs are done; returns completions in seconds."""
+    """Simulate rounds until all jobs are done; return their completion times in seconds."""
     left = {j: float(w) for j, w in enumerate(work.work)}
     completion = [math.nan] * work.size
     number = 0
@@ -89,7 +88,7 @@ def fifo(work: Workload, cluster: Servers) -> list[float]:
 
 
 class MaxMin:
-    """The definition of :mod:`schedgap.heuristics.hadar.gavel`, job by job."""
+    """Max-min fairness as :mod:`schedgap.heuristics.hadar.gavel` defines it, computed job by job."""
 
     def __init__(self, work: Workload, cluster: Servers) -> None:
         self.work, self.total = work, capacity(work, cluster)
@@ -118,7 +117,7 @@ class MaxMin:
         return float(self.work.gpus[j] * self.work.rates[j, r] / equal)
 
     def shares(self, here: list[int]) -> dict[tuple[int, int], float]:
-        """Two linear programs over single jobs, then the average over equal ones."""
+        """Compute shares by two linear programs over single jobs, and average them over equal jobs."""
         pairs = [(j, r) for j in here for r in self.types if (j, r) in self.value]
         scale = max(self.value.values())
         worth = np.array([self.value[pair] / scale for pair in pairs])

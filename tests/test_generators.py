@@ -1,4 +1,4 @@
-"""Generators: reproducible, prefix-stable, at the load they promise, and feasible."""
+"""Generators are reproducible, keep the jobs of shorter instances, have the promised load, and are feasible."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_another_utility_has_no_published_numbers() -> None:
 
 
 def test_golden_fingerprint() -> None:
-    """Changes only when the spec, the catalogue's facts or the generator change."""
+    """The fingerprint of an instance changes only if its spec, the catalogue's facts or the generator change."""
     assert load("gen/200jobs").fingerprint == GOLDEN
 
 
@@ -196,7 +196,7 @@ def test_distributed_profiles_are_consistent_with_the_rates() -> None:
 
 
 def list_schedule(instance: Instance) -> int:
-    """Last slot in use when jobs, in the order of arrival, take the GPUs on which they end earliest."""
+    """Return the last used slot if jobs, by arrival, take the GPUs on which they end earliest."""
     assert instance.horizon is not None
     slot_s = instance.horizon.slot_s
     gpus = [(r, 0) for r, count in instance.cluster.gpus_by_type.items() for _ in range(count)]

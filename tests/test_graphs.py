@@ -1,4 +1,4 @@
-"""Graphs: the edges of envy are what the definition says, a vertex of LP2 has few edges, windows come in order."""
+"""Graphs: edges of envy follow the definition, a vertex of LP2 has few edges, and windows come in order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_nobody_envies_in_the_cooperative_optimum_and_cycles_are_exchanges() -> 
 
 @pytest.mark.parametrize("ref", ["gen/synergy-32", "paper/synergy-example"])
 def test_a_vertex_has_few_edges_in_every_component(ref: str) -> None:
-    """A basic solution has as many positive variables as rows at most, also within the rows of a component."""
+    """A vertex of LP2 has at most as many positive variables as rows, also within each component of its graph."""
     instance = sg.load(ref)
     graph = sg.support(instance, sg.models.get("synergy.lp2.vertex").run(synergy.view(instance)).decision)
     servers = sum(kind == SERVER for kind, _ in graph)

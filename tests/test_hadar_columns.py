@@ -40,7 +40,7 @@ UTILITIES: list[dict[str, Any]] = [
 
 @st.composite
 def tiny(draw: Any) -> HadarView:
-    """A few small gangs with unordered rates, some of them 0, in a few slots."""
+    """Draw a view of a few small gangs with unordered rates, some of them 0, in a few slots."""
     types = [f"T{r}" for r in range(draw(st.integers(1, 3)))]
     counts = [draw(st.integers(1, 3)) for _ in types]
     jobs = []
@@ -72,7 +72,7 @@ def tiny(draw: Any) -> HadarView:
 
 
 def payoffs(view: HadarView, prices: np.ndarray) -> np.ndarray:
-    """Best payoff of each job over all its schedules, by enumeration; -inf without any."""
+    """Return the best payoff of each job over all its schedules, by enumeration; -inf without any schedule."""
     all_of_them = schedules(view)
     use = prices.reshape(len(view.capacity), view.slots)[all_of_them.gpu_type, all_of_them.slot] * all_of_them.gpus
     cost = np.bincount(all_of_them.schedule, use, len(all_of_them.job))
@@ -111,7 +111,7 @@ def test_pricing_is_exact(view: HadarView, numbers: list[float]) -> None:
 @settings(max_examples=60)
 @given(tiny(), PRICES)
 def test_every_column_is_a_schedule(view: HadarView, numbers: list[float]) -> None:
-    """The independent checker finds the value of each column."""
+    """Each column that pricing finds is a valid schedule, and the independent checker finds the column's value."""
     prices = np.resize(np.array(numbers), len(view.capacity) * view.slots)
     columns = priced(GangPricing(view), prices).columns
     for c in range(len(columns)):
@@ -137,7 +137,7 @@ def test_insertion_stays_within_what_is_left(view: HadarView, numbers: list[int]
 
 
 def accepts(m: Machine, counts: tuple[int, ...], state: int) -> bool:
-    """Whether a machine gets from `state` to "done" with so many slots at each level."""
+    """Return whether an automaton gets from `state` to "done" with so many slots at each level."""
     for level, count in enumerate(counts[: m.table.shape[1]]):
         for _ in range(count):
             state = int(m.table[state, level])
@@ -214,7 +214,7 @@ def test_columns_reach_the_relaxation_and_bound_the_optimum(view: HadarView, com
 @settings(max_examples=20)
 @given(tiny())
 def test_with_enumerations_integrality_the_columns_are_exact(view: HadarView) -> None:
-    """P2 by columns over *all* schedules is P2 enumerated: the master as a MILP has P1's optimum."""
+    """P2 over all enumerated schedules, as an integer program, has P1's optimum."""
     assume(view.possible.size)
     exact = models.get("hadar.p1").run(view).solution.objective
     enumerated = models.get("hadar.p2.enumerated").run(view).solution.objective
@@ -257,7 +257,7 @@ def test_pricing_by_period_is_that_by_slot(view: HadarView, numbers: list[float]
 
 
 def test_slots_that_are_alike_are_priced_as_slots_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of runs of slots are the same as those of slots with prices that differ a little."""
+    """Pricing finds the same columns for runs of slots with equal prices as for prices that differ slightly."""
     view = PAPERS.get("hadar").view(instances.load("gen/20jobs"))
     monkeypatch.setattr(pricing, "COARSE", 1)
     oracle, rng = GangPricing(view), np.random.default_rng(0)
@@ -283,7 +283,7 @@ def test_fig1_is_solved_by_columns() -> None:
 
 
 def test_50_jobs_within_the_promised_gaps() -> None:
-    """In half as many slots; ``make bench`` asks the same of 200 jobs."""
+    """On 50 jobs in slots of half an hour, bound and schedule have the promised gaps."""
     within_the_promised_gaps("gen/50jobs?slot_s=1800")
 
 
@@ -322,7 +322,10 @@ def test_nobody_can_complete() -> None:
 def test_a_master_that_takes_too_long_leaves_a_true_bound_and_a_schedule(
     lp_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With 8,000 jobs, single linear programs took longer than all of the limit."""
+    """If linear programs take all of the time limit, the result still has a valid bound and a schedule.
+
+    With 8,000 jobs a single linear program once took longer than the whole limit.
+    """
     view = PAPERS.get("hadar").view(instances.load("gen/20jobs?jobs=12&slot_s=1800"))
     best = models.get("hadar.p2.columns").run(view, SolveOptions(nodes=5)).solution
     run, seconds = Session.run, [0.0]

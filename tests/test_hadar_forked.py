@@ -1,4 +1,4 @@
-"""Jobs in copies by columns: the optimum of a MILP over servers, decisions that hold, a bound above every one."""
+"""Jobs in copies by column generation: optima equal those of a MILP over servers, decisions are valid, bounds hold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schedgap.models.engine.solve import Seed, SolveOptions
 
 @st.composite
 def clusters(draw: Any) -> HadarView:
-    """Up to three jobs on up to four servers of different sizes and types, in a few slots."""
+    """Draw a view of up to three jobs on up to four servers of different sizes and types, in a few slots."""
     types = [f"T{r}" for r in range(draw(st.integers(1, 3)))]
     servers = [
         {"name": f"s{i}", "count": 1, "gpu_type": draw(st.sampled_from(types)), "gpus": draw(st.integers(1, 3))}
@@ -46,7 +46,7 @@ def clusters(draw: Any) -> HadarView:
 
 
 def optimum(view: HadarView) -> float:
-    """Largest utility over GPUs of every copy, on every server in every slot, by a MILP that shares no code."""
+    """Return the largest utility by a MILP over the GPUs of every copy in every slot, which shares no code."""
     work, hosts = view.workload, view.servers
     n, h, t = view.size, hosts.size, view.slots
     held = np.arange(n * t * h).reshape(n, t, h)
@@ -86,7 +86,10 @@ def optimum(view: HadarView) -> float:
 @settings(max_examples=40)
 @given(clusters())
 def test_branch_and_price_finds_the_optimum(view: HadarView) -> None:
-    """Also on servers of different sizes, whose GPUs are counted by class and dealt out to servers afterwards."""
+    """Branch and price finds the MILP's optimum, also on servers of different sizes.
+
+    It counts GPUs by class of servers and gives them to servers afterwards.
+    """
     exact = optimum(view)
     outcome = models.get("hadar.forked.columns").run(view)
     assert outcome.solution.status == "optimal"
@@ -103,7 +106,7 @@ def test_branch_and_price_finds_the_optimum(view: HadarView) -> None:
 @settings(max_examples=60)
 @given(clusters(), st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.3]), min_size=30, max_size=60))
 def test_pricing_finds_the_cheapest_whole_gpus(view: HadarView, numbers: list[float]) -> None:
-    """Compared with a MILP for every job and last slot."""
+    """Pricing finds the payoff of a MILP for every job and last slot."""
     oracle = ForkedPricing(view)
     prices = np.resize(np.array(numbers), oracle.packing.capacity.size)
     found = oracle(prices, oracle.anything)
@@ -123,7 +126,7 @@ def test_pricing_finds_the_cheapest_whole_gpus(view: HadarView, numbers: list[fl
 
 
 def test_hadare_is_a_start_and_stays_below_the_bound() -> None:
-    """HadarE's own decision on 20 jobs is read, and improved on."""
+    """The search starts from HadarE's decision on 20 jobs, improves on it, and its bound is above both."""
     view = PAPERS.get("hadar").view(instances.load("gen/20jobs?slot_s=1800"))
     decision = HEURISTICS.get("hadar.hadare").decide(view.instance)
     verdict = judge(view.instance, decision, FORKED.id, ())

@@ -1,4 +1,4 @@
-"""Hadar's and HadarE's generated instances: what the paper says of them, streams, slots, and published numbers."""
+"""Generated instances of Hadar and HadarE: the paper's descriptions, random streams, slots, and published numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLE_2 = {
 
 
 def gpu_hours(instance: Instance) -> list[float]:
-    """GPU-hours of each job on the reference GPU type."""
+    """Return the GPU-hours that each job takes on the reference GPU type."""
     return [job.iterations / rate(job.model or "", REFERENCE) / 3600 for job in instance.jobs]
 
 
@@ -75,7 +75,10 @@ def test_gangs_and_models_are_drawn_as_documented() -> None:
 
 
 def test_the_printed_40_hours_are_a_fifth_of_what_uniform_sizes_need() -> None:
-    """Fluid bound: all GPUs as fast as the fastest one for each job, always busy."""
+    """Uniform job sizes need over 200 h on 60 GPUs, sizes as in the Philly trace less than the printed 40 h.
+
+    Both count all GPUs as busy and as fast as the fastest type.
+    """
     uniform, philly = (sum(gpu_hours(load(f"gen/hadar-480?sizes={sizes}"))) / 60 for sizes in ("uniform", "philly"))
     assert uniform > 200
     assert philly < 40
@@ -162,7 +165,7 @@ def test_slot_lengths(ref: str, slot_s: float) -> None:
 
 
 def first_come(instance: Instance, slowest: bool) -> HadarSchedule:
-    """Jobs in order, on any free GPUs (the slowest ones first) or the fastest of them, kept until completion."""
+    """Return a schedule in which jobs, in order, take free GPUs (slowest or fastest first) until they complete."""
     view = hadar.view(instance)
     order = np.argsort(view.workload.rates.mean(axis=0) * (1 if slowest else -1), kind="stable")
     free_from = np.repeat(0, view.capacity.sum())
@@ -212,7 +215,7 @@ def test_the_horizon_holds_a_schedule_that_knows_nothing_of_types(ref: str, slow
     ],
 )
 def test_golden_fingerprints(ref: str, golden: str) -> None:
-    """Change only when the spec, the catalogue's facts or the generator change."""
+    """Fingerprints of instances change only if a spec, the catalogue's facts or the generator change."""
     assert load(ref).fingerprint == golden
 
 

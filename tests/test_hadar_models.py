@@ -27,11 +27,11 @@ from schedgap.models.hadar.schedules import MOST_MIXES, Schedules, TooManyError,
 EXACT = SolveOptions(rel_gap=0.0)
 FIG1 = 1025 / 21
 BUSY = linear([{"gpus": 2, "epochs": 6, "rates": {"a": 2.0, "b": 1.0}}] * 3, {"a": 2, "b": 3}, slots=5)
-"""Three gangs of two that compete for the faster type."""
+"""An instance of three gangs of two GPUs that compete for the faster type."""
 
 
 def optimum(method: str, view: HadarView) -> float | None:
-    """Return a model's verified optimum; ``None`` where it has none."""
+    """Solve a model, check its decision and return the optimum; ``None`` if it is infeasible."""
     spec = models.get(method)
     if spec.skip(view):
         return 0.0 if not method.endswith("complete") else None
@@ -78,7 +78,10 @@ def test_p1_finds_what_an_exhaustive_search_finds(instance: Instance) -> None:
 
 @pytest.mark.parametrize("method", ["hadar.p1", "hadar.p2.enumerated"])
 def test_the_rules_of_completion_differ(method: str) -> None:
-    """P1 as printed makes every job complete, P2 may reject one: here the job that keeps another off the fast GPU."""
+    """If all jobs must complete, as in P1 as printed, utility is lower here than if one may be rejected.
+
+    The job to reject keeps another one off the fast GPU.
+    """
     jobs = [
         {"gpus": 1, "epochs": 2, "rates": {"fast": 2.0, "slow": 1.0}},
         {"gpus": 1, "epochs": 3, "rates": {"fast": 1.0}, "utility": {"kind": "constant", "amplitude": 0.1}},
@@ -118,7 +121,7 @@ def test_the_relaxation_of_p2_and_p3_are_a_pair(instance: Instance) -> None:
 
 
 def _check_prices(view: HadarView, columns: Schedules, primal: Any, dual: Any) -> None:
-    """Complementary slackness, and μ_j = max(0, max_s φ_j(s))."""
+    """Check complementary slackness, and that a job's payoff is μ_j = max(0, max_s φ_j(s))."""
     price = np.zeros((view.slots, len(view.capacity)))
     for cell, p in zip(dual.model.price.keys(), dual.array(dual.model.price), strict=True):
         price[cell] = p
@@ -139,7 +142,7 @@ def _check_prices(view: HadarView, columns: Schedules, primal: Any, dual: Any) -
 
 
 def costs(columns: Schedules, price: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what each schedule pays for its GPUs."""
+    """Return what each schedule pays for its GPUs at these prices."""
     paid = columns.gpus * price[columns.slot, columns.gpu_type]
     return np.asarray(np.bincount(columns.schedule, paid, len(columns.job)))
 
@@ -177,7 +180,7 @@ def run(view: HadarView, method: str) -> Any:
 
 
 def fig1(slots: int, **changes: Any) -> HadarView:
-    """Fig. 1 with another horizon and these fields of its jobs."""
+    """Return Fig. 1 with another horizon, and with some fields of its jobs changed."""
     instance = instances.load("paper/hadar-fig1")
     assert instance.horizon is not None
     jobs = tuple(job.model_copy(update=changes) for job in instance.jobs)
@@ -218,7 +221,7 @@ def test_fig1_cannot_use_all_gpus_in_a_round() -> None:
 
 
 def gpus_in_slot(m: Any, slot: int) -> Any:
-    """Return the objective "GPUs used in a slot" of P1."""
+    """Return the objective that counts the GPUs used in a slot of P1."""
     cells = [key for key in m.w if key[1] == slot]
     return pyo.Objective(expr=sum(m.w[key] for key in cells), sense=pyo.maximize)
 
@@ -269,7 +272,7 @@ def test_relaxations_end_as_rows_with_a_bound_and_no_objective() -> None:
 
 
 def test_equal_utility_keeps_the_last_slot_that_is_used() -> None:
-    """With a constant utility every last slot is worth the same; model and checker still mean the same one."""
+    """With a constant utility, the model's last slot of a job is the last one in which it runs, as for the checker."""
     job = {"gpus": 1, "epochs": 2, "rates": {"a": 1.0}, "utility": {"kind": "constant", "amplitude": 3.0}}
     view = hadar.view(linear([job, job], {"a": 1}, slots=6))
     # `optimum` compares the two; the model's own last slots are those of the decoded schedule.

@@ -1,4 +1,4 @@
-"""Hadar online: prices, FIND_ALLOC, DP_allocation, the policy."""
+"""Hadar online: its prices, FIND_ALLOC, DP_allocation, and the policy as a whole."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ UTILITIES = [
 
 
 def instance(gpus: list[tuple[int, int]], jobs: list[Job], slots: int = 12, types: int = 3) -> Instance:
-    """Servers as (type, GPUs)."""
+    """Return an instance with servers given as (type, GPUs)."""
     return Instance(
         name="tiny",
         cluster=Cluster(
@@ -62,7 +62,7 @@ def instance(gpus: list[tuple[int, int]], jobs: list[Job], slots: int = 12, type
 
 @st.composite
 def tiny(draw: st.DrawFn, most_jobs: int = 6, utilities: bool = True) -> Instance:
-    """A few gangs on a few servers."""
+    """Draw an instance of a few gangs on a few servers."""
     gpus = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=4))
     there = np.bincount([k for k, _ in gpus], [c for _, c in gpus], 3).astype(int)
     jobs = []
@@ -154,13 +154,13 @@ def test_compiled_utilities_are_equal_to_the_last_bit(example: Instance, slot: i
 
 
 def allocations(v: HadarView, gpus: int, used: Ints) -> list[Ints]:
-    """All ways to take so many GPUs."""
+    """Return all ways to take so many free GPUs, by server."""
     ranges = [range(min(gpus, int(free)) + 1) for free in v.servers.gpus - used]
     return [np.array(ways) for ways in product(*ranges) if sum(ways) == gpus]
 
 
 def value(p: Planner, around: RoundToPlan, row: int, ways: Ints) -> float:
-    """Payoff of any allocation, from the definition."""
+    """Return the payoff of an allocation, computed from the definition."""
     hosts, job = p.view.servers, int(around.jobs[row])
     rates = p.view.workload.rates[job][hosts.gpu_type[ways > 0]]
     if rates.min() <= 0:
@@ -224,7 +224,7 @@ def test_communication_decides_between_packed_and_spread() -> None:
 
 
 def test_of_equal_allocations_the_faster_type_is_taken() -> None:
-    """FIND_ALLOC sorts the types by descending rate (line 25): labels decide nothing."""
+    """Of allocations with equal payoff, FIND_ALLOC takes the faster type (line 25), whatever the types' labels."""
     job = Job(id="a", gpus=2, epochs=2, rates={"r0": 1.0, "r1": 1.5, "r2": 2.0})  # a slot on every type
     v = view(instance([(0, 2), (1, 2), (2, 2)], [job]))
     for how in ({}, {"payoff": "round"}, {"payoff": "round", "alloc": "cost"}):
@@ -234,7 +234,10 @@ def test_of_equal_allocations_the_faster_type_is_taken() -> None:
 
 
 def test_a_job_moves_only_to_the_allocation_that_it_would_get() -> None:
-    """J3 has two of the P100s, the cheapest GPUs: by cost it stays there, by payoff it moves to the faster V100s."""
+    """A job that holds the cheapest GPUs stays there if cost decides, and moves to faster ones if payoff decides.
+
+    J3 holds two of the P100s; the V100s are faster.
+    """
     v = view(instances.load("paper/hadar-fig1"))
     flat = np.array([2.0, 1.0, 3.0])
     around = RoundToPlan(np.array([2]), v.workload.work[[2]], 0, np.zeros(3, np.int64), np.array([[0, 1, 2]]))
@@ -244,7 +247,7 @@ def test_a_job_moves_only_to_the_allocation_that_it_would_get() -> None:
 
 
 def stopping(p: Planner, around: RoundToPlan, queue: list[int], used: Ints) -> float:
-    """Best sum of payoffs where line 7 ends the recursion."""
+    """Return the best sum of payoffs if a job without an allocation ends the recursion (line 7)."""
     if not queue:
         return 0.0
     found, gain = p.find_alloc(replace(around, used=used), queue[0])
@@ -274,7 +277,7 @@ def test_line_7_as_printed_leaves_gpus_idle_that_a_later_job_could_use() -> None
 
 
 def best_subset(p: Planner, around: RoundToPlan) -> float:
-    """Largest sum of payoffs over all subsets, in the order of the queue, jobs of positive payoff only."""
+    """Return the largest sum of payoffs over all subsets of the queue, placed in its order."""
     order = p.line_up(around).order
     best = 0.0
     for take in product((False, True), repeat=order.size):
@@ -329,7 +332,10 @@ def test_long_queues_are_planned_by_the_beam() -> None:
 
 
 def test_the_memo_grows_exponentially() -> None:
-    """Theorem 1 calls it polynomial: 29, 708, 6,268 and 35,537 entries for 5, 10, 15 and 20 jobs on 48 GPUs."""
+    """The memo of the exact program, polynomial by Theorem 1, has 29, 708 and 6,268 entries for 5, 10 and 15 jobs.
+
+    With 20 jobs on 48 GPUs there are 35,537.
+    """
     counts = []
     for jobs in (5, 10, 15):
         v = view(gangs(jobs))
@@ -362,7 +368,7 @@ def test_schedules_are_feasible_and_repeat(name: str, ref: str) -> None:
 @given(example=tiny())
 @settings(max_examples=40)
 def test_no_job_waits_for_ever(name: str, example: Instance) -> None:
-    """Whatever the utilities, gangs over several types, and whether the horizon is over: all complete in the end."""
+    """All jobs complete in the end: with any utilities, with gangs over several types, and after the horizon."""
     v, spec = view(example), POLICIES.get(name)
     trace = simulate(
         v.workload, v.servers, spec.build(example, no_oracle), round_s=1.0, stall_rounds=3, forks=spec.forks

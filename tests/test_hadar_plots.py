@@ -1,4 +1,4 @@
-"""Figures of Hadar's schedules: bars and rows of Gantt charts, curves, prices; and that nothing is lost or invented."""
+"""Figures of Hadar's schedules (Gantt charts, curves, prices) show everything once and invent nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ NAMES = ("gantt", "jct-cdf", "utilisation", "prices")
 
 
 def by_order(view: HadarView, order: list[int], blind: bool = False) -> HadarSchedule:
-    """Each job in that order as early as its gang fits, on the fastest (or, blind, the first) GPUs free throughout."""
+    """Return a schedule in which jobs, in this order, start as early as their gangs fit on the fastest free GPUs.
+
+    If `blind`, jobs take the first servers instead of the fastest ones.
+    """
     free = np.tile(view.servers.gpus, (view.slots, 1))
     rows: list[tuple[int, int, int, int]] = []
     for j in order:
@@ -54,7 +57,7 @@ def by_order(view: HadarView, order: list[int], blind: bool = False) -> HadarSch
 def gang(
     free: Any, begin: int, gpus: int, ranked: Any, view: HadarView, j: int
 ) -> tuple[int, list[tuple[int, int]]] | None:
-    """Slots and servers of a gang that starts there, if it fits until it is done."""
+    """Return the slots and servers of a gang that starts in slot `begin`, ``None`` if it does not fit to its end."""
     parts, left = [], gpus
     for server in ranked.tolist():
         count = min(left, int(free[begin, server]))
@@ -70,7 +73,7 @@ def gang(
 
 
 def run_of(instance: Instance, **orders: Any) -> Comparison:
-    """A run whose methods take the jobs in that order."""
+    """Return a comparison whose methods schedule the jobs in the given orders."""
     view = hadar.view(instance)
     rows, decisions = [], {}
     for name, order in orders.items():
@@ -158,7 +161,7 @@ def test_merging_and_rows_keep_every_gpu_second(found: list[tuple[int, int, int,
 
 
 def first_fit(state: State) -> Assignment:
-    """Jobs in order on the first free GPUs."""
+    """Place jobs in order on the first free GPUs."""
     free, rows = state.servers.gpus.copy(), []
     for job, gpus in zip(state.jobs.tolist(), state.gpus.tolist(), strict=True):
         if gpus <= free.sum():
@@ -219,7 +222,7 @@ def test_gantt_shows_the_best_and_the_online_schedule(small: Comparison) -> None
 
 
 def types(chart: Any) -> dict[str, str]:
-    """Return the names of GPU types by the middle of their rows."""
+    """Return the names of GPU types on the axis, by the middle of their rows."""
     axis = next(each["axis"] for each in channels(chart, "y") if each.get("axis"))
     found: dict[str, str] = json.loads(axis["labelExpr"].removesuffix("[datum.value]"))
     assert list(map(float, found)) == axis["values"]
@@ -254,7 +257,7 @@ def test_many_jobs_are_coloured_by_order(large: Comparison) -> None:
 
 
 def area(chart: Any, panel: str) -> float:
-    """Return the GPU time of all bars."""
+    """Return the total GPU time of all bars in a panel."""
     return sum(
         (end - start) * (bottom - top)
         for job in records(chart, panel=panel)

@@ -1,4 +1,4 @@
-"""The checker of Hadar's schedules finds each broken rule, and counts utility, rounds and GPUs itself."""
+"""The checker of Hadar's schedules finds every broken rule, and computes utility, rounds and GPUs itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOOD = [
     *[(1, t, P100, 2) for t in (0, 1)],  # J2: 15
     *[(2, t, V100, 2) for t in range(3, 8)],  # J3: 10
 ]
-"""A schedule of Fig. 1: J1 ends after 3 rounds, J2 after 2, J3 after 8."""
+"""A valid schedule of Fig. 1, in which J1 ends after 3 rounds, J2 after 2, and J3 after 8."""
 
 
 def check(entries: Any, problem: str = "hadar.utility", view: HadarView = FIG1) -> Verdict:
@@ -149,7 +149,7 @@ def test_mutilated_arrays_are_refused_and_never_raise(field: str, change: Any) -
 
 @st.composite
 def schedules_of(draw: st.DrawFn) -> tuple[HadarView, list[tuple[int, ...]]]:
-    """Draw a tiny instance and the schedule of first come, first served, with up to two entries changed or added."""
+    """Draw a tiny instance and its first-come-first-served schedule, with up to two entries changed or added."""
     view = hadar.view(with_long_horizon(draw(instances_of())))
     good = slotted.schedule(view, fifo)
     entries = [tuple(row) for row in np.column_stack((good.job, good.slot, good.server, good.gpus)).tolist()]
@@ -172,7 +172,7 @@ def test_the_checker_agrees_with_a_plain_reading_of_the_rules(
 
 
 def plainly_valid(view: HadarView, entries: list[tuple[int, ...]], problem: str) -> bool:
-    """Whether entries obey the rules, read one after another."""
+    """Return whether the entries of a schedule obey the rules, checked one after another."""
     used: Counter[tuple[int, int]] = Counter()
     held: dict[tuple[int, int], list[tuple[float, int]]] = {}
     valid = len({entry[:3] for entry in entries}) == len(entries)

@@ -1,4 +1,4 @@
-"""HadarE: copies, the Job Tracker, initial throughput, Theorem 3 and its corollary."""
+"""HadarE: copies of jobs, the Job Tracker, initial throughput, Theorem 3 and its corollary."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from schedgap.instances.views.hadar import HadarView, view
 
 
 def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int = 1) -> Instance:
-    """Nodes of a type each; `rates` by job and node."""
+    """Return an instance of nodes with one GPU type each; `rates` are by job and node."""
     count = len(rates[0])
     return Instance(
         name="nodes",
@@ -53,7 +53,7 @@ def nodes(rates: list[list[float]], epochs: list[int], gpus: int = 1, gang: int 
 
 @st.composite
 def settings_of_the_paper(draw: st.DrawFn) -> Instance:
-    """Jobs that run on every node, one GPU per node."""
+    """Draw an instance as in the paper: every job runs on every node, and a node has one GPU."""
     count, jobs = draw(st.integers(1, 5)), draw(st.integers(1, 4))
     rate = st.floats(0.1, 5.0)
     rates = [[draw(rate) for _ in range(count)] for _ in range(jobs)]
@@ -61,7 +61,7 @@ def settings_of_the_paper(draw: st.DrawFn) -> Instance:
 
 
 class Recorded:
-    """A policy with what it saw and answered."""
+    """A policy that keeps the states that it saw and its answers."""
 
     def __init__(self, policy: HadarE) -> None:
         self.policy, self.rounds = policy, list[tuple[State, Assignment]]()
@@ -75,7 +75,7 @@ class Recorded:
 @given(settings_of_the_paper())
 @settings(max_examples=60)
 def test_no_node_is_idle_while_a_job_is_left(example: Instance) -> None:
-    """The corollary of Theorem 3: every round has a copy on every node."""
+    """In every round each node runs a copy while a job is left (corollary of Theorem 3)."""
     v = view(example)
     policy = Recorded(HadarE(example))
     trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
@@ -87,7 +87,7 @@ def test_no_node_is_idle_while_a_job_is_left(example: Instance) -> None:
 @given(settings_of_the_paper(), st.floats(0.0, 9.0))
 @settings(max_examples=40)
 def test_the_tracker_hands_out_no_more_steps_than_are_left(example: Instance, overhead_s: float) -> None:
-    """All of them where the job has a copy on every node."""
+    """The Job Tracker hands out at most the steps left, and all of them if the job has a copy on every node."""
     v = view(example)
     hadare = HadarE(example, overhead_s=overhead_s)
     policy = Recorded(hadare)
@@ -107,7 +107,7 @@ def test_the_tracker_hands_out_no_more_steps_than_are_left(example: Instance, ov
 
 @st.composite
 def crowded(draw: st.DrawFn) -> Instance:
-    """Gangs on nodes of several GPUs, some of which they cannot use; numbers that often tie."""
+    """Draw gangs on nodes of several GPUs, some of which they cannot use, with numbers that often tie."""
     count, jobs = draw(st.integers(1, 4)), draw(st.integers(1, 6))
     rates = [[draw(st.sampled_from([0.0, 1.0, 1.0, 2.5])) for _ in range(count)] for _ in range(jobs)]
     rates = [row if any(row) else [1.0] * count for row in rates]
@@ -119,7 +119,10 @@ def crowded(draw: st.DrawFn) -> Instance:
 def one_by_one(
     here: HadarView, found: ExtremePrices, state: State, known: Array, payoff: str
 ) -> list[tuple[int, int, int]]:
-    """Place the copy of highest payoff, all of them valued anew each time: job, server, GPUs, in order."""
+    """Place copies one by one, the one of highest payoff first, with all payoffs computed anew each time.
+
+    Returns job, server and GPUs in the order of placement.
+    """
     hosts, copies = state.servers, list[tuple[int, int, int]]()
     used, rate, cost, before = np.zeros(hosts.size, np.int64), *(np.zeros(state.jobs.size) for _ in range(3))
     waited_s = (state.round - here.arrival[state.jobs]) * here.slot_s
@@ -170,7 +173,10 @@ def test_the_copy_of_highest_payoff_is_placed_first(example: Instance, payoff: L
 @given(settings_of_the_paper())
 @settings(max_examples=40)
 def test_no_plan_of_algorithm_2_for_copies_as_jobs_is_worth_more(example: Instance) -> None:
-    """Section V-A: "all copies of the job are sent to Hadar for scheduling"; nodes have one GPU."""
+    """If nodes have one GPU, Algorithm 2 with every copy as a job finds no plan of larger total payoff.
+
+    Section V-A: "all copies of the job are sent to Hadar for scheduling".
+    """
     here, count = view(example), view(example).servers.size
     guess = initial(example)
     jobs = tuple(
@@ -269,7 +275,10 @@ def test_measured_rates_replace_and_rescale_the_estimate() -> None:
 
 
 def test_a_wrong_estimate_costs_one_round() -> None:
-    """The estimate says equal, the second node is half as fast: the first round is wasted in part, no later one is."""
+    """A wrong estimate of a node's speed wastes part of the first round, and nothing later.
+
+    The second node is half as fast as the first; the estimate says that they are equal.
+    """
     example = nodes([[2.0, 1.0]], [60])
     v = view(example)
     policy = Recorded(HadarE(example))
@@ -318,7 +327,7 @@ def test_theorem_3() -> None:
 
 @given(st.integers(1, 60), st.integers(1, 12))
 def test_utilisation_never_falls_with_copies(rounds: int, count: int) -> None:
-    """What is left of (11): no strict increase, but no decrease either."""
+    """More copies never lower the utilisation; (11) says that they raise it, which fails."""
     shares = [utilisation(rounds, count, x) for x in range(1, count + 3)]
     assert all(a <= b + 1e-12 for a, b in pairwise(shares))
     assert max(shares) <= 1
@@ -335,7 +344,10 @@ def test_a_job_has_as_many_copies_as_it_may() -> None:
 
 
 def test_portions_of_nodes_that_train_another_job_stay_undone() -> None:
-    """Section V-B: "divides that number into n portions according to their respective throughput values"."""
+    """A job's portion for a node that trains another job is not done in that round.
+
+    Section V-B: "divides that number into n portions according to their respective throughput values".
+    """
     example = nodes([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]], [300, 200, 100])
     v, guess = view(example), initial(example)
     measured, shared = np.zeros(guess.shape, bool), 0

@@ -1,4 +1,4 @@
-"""The harness: certificates, results that survive a kill, tasks that can be killed, resume."""
+"""The harness: certificates, results that survive a kill, tasks that can be killed, and resumed runs."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_plain_scripts_and_standard_input_need_no_main_guard(tmp_path: Path) -> 
 
 
 def test_a_main_module_that_was_emptied_is_not_asked() -> None:
-    """A notebook's ``%reset`` takes all names out of it, also those that Python has put there."""
+    """A comparison runs although a notebook's ``%reset`` has removed all names from the main module."""
     code = 'import schedgap as sg\nfor name in [*globals()]:\n    if name != "sg":\n        del globals()[name]\n'
     code += 'print(sg.compare("paper/oef-eq1", methods=["oef.maxmin"]).rows[0].status)\n'
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
@@ -321,7 +321,7 @@ def run_all(*tasks: MethodTask, jobs: int = 0) -> list[MethodResult]:
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Iterator[Path]:
-    """Register ``oef.endless``, a heuristic that never ends, and return the file in which it leaves its process."""
+    """Register ``oef.endless``, a heuristic that never ends; return the file where it writes its process's number."""
     file = tmp_path / "begun"
 
     @sg.heuristic("oef.endless")
@@ -336,7 +336,7 @@ def begun(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_slow_task_is_killed_and_the_others_go_on(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def left_s(worker: Worker) -> float:
-        """Time is up for the heuristic that never ends once it has begun, and for no other."""
+        """Return no time left for the heuristic that never ends, once it has begun, and enough time for all others."""
         endless = isinstance(worker.task, MethodTask) and worker.task.method == "oef.endless"
         return PATIENCE_S if not endless else -1.0 if begun.exists() else 0.02
 
@@ -451,7 +451,7 @@ def test_never_more_workers_times_threads_than_cores() -> None:
 
 @contextmanager
 def plugged(file: Path) -> Iterator[None]:
-    """Load a plug-in within the block."""
+    """Load a plug-in for the length of the block."""
     plugins.load_plugin(file)
     try:
         yield
@@ -460,7 +460,7 @@ def plugged(file: Path) -> Iterator[None]:
 
 
 def endless(folder: Path, *words: str, **options: Any) -> subprocess.Popen[str]:
-    """Start a comparison that never ends, with its results in a folder."""
+    """Start a comparison that never ends, with its results in `folder`."""
     file = folder / "endless.py"
     folder.mkdir(exist_ok=True)
     file.write_text(

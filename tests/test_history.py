@@ -1,4 +1,4 @@
-"""Logs of what ran: sacct, SWF and mapped CSV, real and hostile, and what is certified of them."""
+"""Logs of executed jobs (sacct, SWF and mapped CSV; real and hostile ones), and what is certified about them."""
 
 from __future__ import annotations
 

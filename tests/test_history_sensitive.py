@@ -1,4 +1,4 @@
-"""The checker of histories where rates depend on CPUs and memory, and jobs are profiled first."""
+"""The checker of histories in which rates depend on CPUs and memory, and jobs are profiled first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CASE = cases.instance(
 
 
 def at_their_shares(state: State) -> Assignment:
-    """Gangs in order, each on the first server with room, three CPUs and 62.5 GB for every GPU."""
+    """Place gangs in order, each on the first server with room, with 3 CPUs and 62.5 GB per GPU."""
     free, rows = state.servers.gpus.copy(), []
     for j in state.jobs.tolist():
         gpus = int(state.workload.gpus[j])
@@ -225,7 +225,10 @@ def test_completion_times_of_a_window_and_of_short_and_long_jobs() -> None:
 
 @pytest.mark.parametrize(("cpus", "memory_gb"), [(4.0, 50.0), (2.0, 100.0)])
 def test_a_gang_has_no_more_than_the_servers_that_its_gpus_need(cpus: float, memory_gb: float) -> None:
-    """Bounds end there: with all CPUs of two servers, the spread gang would take half the time of the bound."""
+    """A gang on two servers may not hold more CPUs than one server has, if its GPUs fit on one.
+
+    Bounds assume this: with all CPUs of two servers, the gang would take half the time of the bound.
+    """
     table = cases.matrix([1.0, 2.0, 4.0], [25.0, 50.0, 100.0], [[0.25] * 3, [0.5] * 3, [1.0] * 3])
     case = cases.instance([cases.job(gpus=2, sensitivity=table)], [cases.servers(2, gpus=2, cpus=4.0, memory_gb=100.0)])
     work, cluster = workload(case), servers(case)
@@ -251,7 +254,7 @@ def test_a_gang_has_no_more_than_the_servers_that_its_gpus_need(cpus: float, mem
 
 @pytest.mark.parametrize(("over", "accepted"), [(1.5e-8, True), (3e-8, False)])
 def test_a_policy_may_hold_what_models_allow_themselves(over: float, accepted: bool) -> None:
-    """Policies round models' optima, which may take 1.6e-8 more than a server has; engine and checker accept that."""
+    """Engine and checker accept 1.6e-8 more CPUs than a server has, as optima that policies round may have that."""
     table = cases.matrix([1.0, 4.0], [25.0, 100.0], [[0.25, 0.25], [1.0, 1.0]])
     case = cases.instance([cases.job(gpus=2, sensitivity=table)], [cases.servers(1, gpus=2, cpus=4.0, memory_gb=100.0)])
     work, cluster = workload(case), servers(case)

@@ -1,4 +1,4 @@
-"""Certificates that a stranger wrote: each is refused in one line, without a word of Python."""
+"""Certificates that a stranger wrote are refused in one line, without a Python error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIG1 = "paper/hadar-fig1"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Return a folder like that of a run, with the instance of Fig. 1 and no certificates."""
+    """Return a folder like a run's, with the instance of Fig. 1 and without certificates."""
     instance = instances.load(FIG1)
     for name in ("certificates", "instances"):
         (tmp_path / name).mkdir()
@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def told(run: Path, name: str, content: bytes) -> str:
-    """Return the one line with which the script refuses a file."""
+    """Run the checking script on a file with this content; return the one line with which it refuses the file."""
     path = run / "certificates" / name
     path.write_bytes(content)
     command = [sys.executable, str(EXAMPLES / "check_certificate.py"), str(path)]
@@ -82,7 +82,7 @@ def test_what_is_no_certificate_is_refused_in_one_line(text: bytes, reason: str,
 
 @pytest.mark.parametrize("name", ["bound", "unit", "envy"])
 def test_numbers_are_no_texts(name: str) -> None:
-    """To read 1e99999999 as a fraction takes minutes."""
+    """A text in place of a number is refused at once; to read 1e99999999 as a fraction would take minutes."""
     instance = instances.load("paper/oef-eq1")
     about = sent(instance)
     proof = plain(MethodTask(*about, "oef.cooperative").run().certificate)
@@ -109,7 +109,7 @@ def proofs() -> Iterator[tuple[dict[str, Any], float | None]]:
 
 
 def test_every_field_may_have_any_value() -> None:
-    """A changed certificate is refused, or what it proves does not exclude a verified decision."""
+    """A certificate with a changed field is refused, or its bound does not exclude a verified decision."""
     instance, tried = json.loads(to_json(instances.load(FIG1))), 0
     rng = np.random.default_rng(1)
     for proof, objective in proofs():
@@ -140,7 +140,7 @@ PAPERS = (
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the places of all parts of a certificate, at any depth."""
+    """Yield (container, key) of all parts of a certificate, at any depth."""
     for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield value, key
         yield from places(item)
@@ -148,7 +148,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @pytest.mark.parametrize(("ref", "method"), PAPERS)
 def test_every_part_may_have_any_value(ref: str, method: str) -> None:
-    """One to three parts at any depth are replaced: it is refused, or does not exclude a verified decision."""
+    """A certificate with one to three changed parts is refused, or does not exclude a verified decision."""
     source = instances.load(ref)
     instance, rng = json.loads(to_json(source)), np.random.default_rng(7)
     task = MethodTask(*sent(source), method, limits=Limits(nodes=1))

@@ -1,4 +1,4 @@
-"""Trace importers: exact counts on real traces, filling rules, documented headers, hostile input."""
+"""Trace importers: exact counts on real traces, rules that fill gaps, documented headers, and hostile input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gangs(instance: Instance) -> dict[int, int]:
 
 
 def gang_seconds(job: Job, gpu_type: str) -> float:
-    """Time that the whole gang takes on one GPU type."""
+    """Return the seconds that a whole gang takes on one GPU type."""
     return job.iterations / (job.gpus * job.rates[gpu_type])
 
 
@@ -142,7 +142,7 @@ def test_every_real_trace_is_tested(data_dir: Path) -> None:
 @pytest.mark.real_data
 @pytest.mark.parametrize("file", [PHILLY, "itp/cluster01.csv", "tiresias/60_job.csv", "muri/muri_trace1.csv"])
 def test_a_job_takes_its_recorded_duration_on_the_recorded_gpu_type(file: str, imported: dict[str, Instance]) -> None:
-    """Work and rates together reproduce the recorded run time, to half an iteration."""
+    """Work and rates of a job reproduce its recorded run time, to half an iteration."""
     gpu_type = "P100" if file.startswith("tiresias") else "V100"
     for job in imported[file].jobs:
         whole = 1 / (job.gpus * job.rates[gpu_type])
@@ -170,7 +170,7 @@ def test_philly_is_sorted_and_keeps_its_virtual_clusters(data_dir: Path, importe
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", ["artifact_evaluation", "minimize_makespan", "small_test", "philly_vc_103959"])
 def test_rates_of_one_gpu_are_those_of_the_throughput_table(data_dir: Path, name: str) -> None:
-    """Against the flattened CSV of the same measurements."""
+    """Imported rates equal those of a CSV file with the same measurements."""
     with (data_dir / "gavel/isolated_throughputs.csv").open() as file:
         whole = {(r["job_type"], int(r["scale_factor"])): r for r in csv.DictReader(file)}
     options = Options(throughputs=data_dir / TABLE)
@@ -205,7 +205,7 @@ def test_muri_is_in_milliseconds(imported: dict[str, Instance]) -> None:
 
 @pytest.mark.real_data
 def test_synergy_iterations_are_steps_of_the_gang(imported: dict[str, Instance]) -> None:
-    """alexnet: 0.6 s per iteration on one GPU and on four (models_tput.csv)."""
+    """An iteration in Synergy's trace is one of the whole gang: AlexNet takes 0.6 s on one GPU and on four."""
     job = imported["synergy/test_trace"].jobs[0]
     assert (job.model, job.gpus, job.iterations) == ("alexnet", 4, 3349)
     assert gang_seconds(job, "V100") == pytest.approx(3349 * 0.6, rel=1e-4)
@@ -626,7 +626,7 @@ def test_only_some_hours_and_gangs_of_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_split_gives_synergy_s_models_their_shares(tmp_path: Path) -> None:
-    """Each job takes its duration with its share of CPUs and memory, whatever model it gets."""
+    """With a split, jobs get models in its proportions, and take their duration with their proportional share."""
     instance = imported_text(tmp_path, "itp", ROWS, Options(split=(20, 70, 10)))
     models = [MODELS[job.model or ""] for job in instance.jobs]
     assert {model.suite for model in models} == {"synergy"}

@@ -1,4 +1,7 @@
-"""Imports run one way and in no circles, those inside functions and for types alone included."""
+"""Packages import only what they may, and modules do not import each other in circles.
+
+Imports inside functions and imports for types alone count as well.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,18 @@ BELOW = {
     "heuristics": {"instances", "heuristics"},
     "harness": {"instances", "certificates", "models", "heuristics", "harness"},
 }
-"""What each package may import."""
+"""The packages that each package may import."""
 
 
 BY_NAME = ("import_module", "resolve_name", "__import__")
-"""Functions that import what a text names."""
+"""Functions that import the module that a text names."""
 
 
 def imported(tree: ast.AST, modules: set[str], own: str) -> Iterator[str]:
-    """Yield the modules that a file names in any import statement; a name in a package is its module if it is one.
+    """Yield the modules that a file imports, anywhere in it.
 
-    A module of ours that is imported by its name counts, too, and so do all that a package imports of itself.
+    Modules of ours that are imported by name count, and so do all that a package imports of itself. A name that is
+    imported from a package counts as a module if it is one.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -54,7 +58,7 @@ def imported(tree: ast.AST, modules: set[str], own: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def graph() -> nx.DiGraph:
-    """Return who imports whom; a package is its ``__init__``."""
+    """Return the graph of modules, with edges to the modules that each one imports; a package is its ``__init__``."""
     files: dict[str, Path] = {}
     for package in BELOW:
         folder = (ROOT / package).resolve()
@@ -109,7 +113,7 @@ ABOUT_DECISIONS = {
     ),
     *("Array", "Bools", "Ints", "Instance", "Registry", "import_submodules"),
 }
-"""What checkers may take from what models and heuristics use: classes of decisions and histories, and plain types."""
+"""What checkers may import from modules of models and heuristics: classes of decisions, and plain types."""
 
 
 def test_checkers_share_decisions_with_models_and_heuristics_and_nothing_else() -> None:
@@ -128,7 +132,7 @@ def test_checkers_share_decisions_with_models_and_heuristics_and_nothing_else() 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel made from the source archive."""
+    """Return a wheel that is built from the source archive."""
     folder = tmp_path_factory.mktemp("built")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT]
     subprocess.run(command, check=True, capture_output=True)
@@ -137,7 +141,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_wheel_compares_with_an_empty_cache_of_kernels(wheel: Path, tmp_path: Path) -> None:
-    """What a method compiles takes longer than its time limit, in which it does not count."""
+    """A method from the wheel keeps its time limit although compiling takes longer, because that does not count."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     cache = tmp_path / "cache"

@@ -1,4 +1,4 @@
-"""The map of the code is true: the functions that it names are on the way of a row, in the files that it names."""
+"""The page on the harness's inside is true: its functions run on the way to a row, in the files that it names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from schedgap.instances import load
 
 PAGE = (ROOT / "docs" / "inside.md").read_text()
 LATER = {"numbers"}
-"""Functions that make a cell when a table is printed."""
+"""Functions that are called only when a table is printed."""
 
 
 def steps() -> list[tuple[str, str]]:
-    """Return the functions and files of the table of steps."""
+    """Return (function, file) of each step in the page's table."""
     rows = re.findall(r"^\|[^|]*\| (`[^|]*`) \| `([^`|]*\.py)` \|$", PAGE, re.M)
     return [(name, file) for names, file in rows for name in re.findall(r"`([^`]+)`", names)]
 

@@ -1,4 +1,4 @@
-"""Results folders that were damaged, or written by a stranger: noticed, salvaged, bounded, never followed outside."""
+"""Results folders that are damaged or come from a stranger are noticed, salvaged, and never followed outside."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FLIPS = 80
 
 @pytest.fixture(scope="module", params=["compare", "simulate", "audit"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a small run of that kind."""
+    """Return the folder of a small run: a comparison, a simulation or an audit."""
     results = tmp_path_factory.mktemp("runs")
     found = {
         "compare": lambda: sg.compare("paper/oef-eq1", METHODS, jobs=1, bound=False, results=results),
@@ -43,7 +43,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the folder of a comparison, to be spoiled."""
+    """Return a copy of a comparison's folder, which tests may damage."""
     kept = tmp_path_factory.getbasetemp() / "kept"
     if not kept.exists():
         shutil.copytree(
@@ -53,14 +53,14 @@ def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def everything(path: Path) -> str:
-    """Return all that a folder says, with its decisions and histories."""
+    """Return as text all that a folder contains: settings, rows, decisions and histories."""
     found = reopen(path)
     kept = {name: dict(getattr(found, name)) for name in ("decisions", "traces") if isinstance(found, sg.Comparison)}
     return repr((found.meta, [row.as_dict() for row in found.rows], kept))
 
 
 def test_a_flipped_bit_is_noticed_or_without_effect(run: Path, tmp_path: Path) -> None:
-    """Of 400 flips in a journal of four rows, 174 had lost a row in silence, and 123 changed a value."""
+    """A flipped bit in a results folder is noticed, or it changes nothing that is read."""
     rng = np.random.default_rng(1)
     folder = Path(shutil.copytree(run, tmp_path / "run"))
     assert all(not wrong for *_, wrong in check(folder))
@@ -125,7 +125,7 @@ def test_ctrl_c_while_a_run_is_resumed_leaves_its_tables_whole(folder: Path) -> 
 
 
 def forge(folder: Path, change: Callable[[Any], Any], name: str = "run.json") -> None:
-    """Change ``run.json``, or every line of the journal, and write right digests: what a stranger can do."""
+    """Change ``run.json``, or every line of the journal, and write right digests, as a forger can."""
     lines = (folder / name).read_text().splitlines() if name == "rows.jsonl" else [(folder / name).read_text()]
     content = [json.loads(line) for line in lines]
     forged = [sealed.sealed(change({k: v for k, v in one.items() if k != sealed.SEAL})) for one in content]
@@ -146,19 +146,19 @@ def pack(folder: Path, content: bytes) -> None:
 
 
 def link(path: Path, target: str) -> None:
-    """Replace a file by a link."""
+    """Replace a file by a symbolic link to `target`."""
     path.unlink()
     path.symlink_to(target)
 
 
 def pipe(path: Path) -> None:
-    """Replace a file by a pipe that nobody writes to."""
+    """Replace a file by a named pipe to which nothing is written."""
     path.unlink()
     os.mkfifo(path)
 
 
 def row(**changes: Any) -> Callable[[Path], None]:
-    """Return what changes fields of all rows."""
+    """Return a function that changes these fields in all rows of a folder."""
     return lambda folder: forge(folder, lambda line: line | {"row": line["row"] | changes}, "rows.jsonl")
 
 
@@ -216,7 +216,7 @@ def test_a_history_is_that_of_its_row_and_a_bound_is_about_its_metric(tmp_path: 
 
 
 def test_a_schedule_is_checked_for_the_claims_of_its_method(tmp_path: Path) -> None:
-    """Tiresias with restarts has the schedule of Tiresias without: its jobs do too little work."""
+    """A schedule without restarts is refused if its method claims restarts, as its jobs then do too little work."""
     methods = ["zhou.ps.tiresias", "zhou.ps.tiresias?restart_slots=6"]
     found = sg.compare("gen/20jobs", methods, jobs=1, bound=False, results=tmp_path)
     free, _ = found.rows

@@ -1,4 +1,4 @@
-"""Bounds over intervals: pricing is as good as an LP, and cutting intervals keeps the best bound."""
+"""Bounds over intervals of time: pricing finds what an LP finds, and cutting intervals keeps the best bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ D = 2
 
 @dataclass(frozen=True, eq=False)
 class Random(FluidJobs):
-    """Jobs of one kind each, with ``(q, D)`` needs by way, three ways for each job."""
+    """Random fluid jobs, each with three ways to run and needs ``(q, D)`` by way."""
 
     need: Array
     time: Array
@@ -39,7 +39,7 @@ class Random(FluidJobs):
 
 
 def jobs(seed: int, n: int, together: bool) -> Random:
-    """Return random jobs on two resources."""
+    """Return random fluid jobs on two resources."""
     rng = np.random.default_rng(seed)
     time = rng.integers(1, 9, 3 * n).astype(float)
     by_job = time.reshape(n, 3)
@@ -53,7 +53,7 @@ def jobs(seed: int, n: int, together: bool) -> Random:
 
 
 def by_lp(fluid: Fluid, job: int, last: int, prices: Array) -> float:
-    """Payoff of the best column of a job that ends in an interval, with a variable per interval and way."""
+    """Return the payoff of a job's best column that ends in an interval, by an LP over intervals and ways."""
     run, goal, edges = fluid.run, fluid.goal, fluid.edges
     room = np.maximum(np.diff(edges) - np.maximum(run.start[job] - edges[:-1], 0), 0)[: last + 1]
     ways = slice(3 * job, 3 * job + 3)
@@ -90,7 +90,7 @@ def test_pricing_is_an_lp_over_ways_and_intervals(seed: int, together: bool, gra
 
 @pytest.mark.parametrize("together", [False, True])
 def test_prices_over_time_are_no_worse_than_one_machine(together: bool) -> None:
-    """Every job alone is a bound; and one machine with the best weights is at most the LP, but for the intervals."""
+    """The bound is at least that of each job alone and, but for the intervals' length, that of one machine."""
     run = jobs(7, 3, together)
     found, fluid = least_completion(run, 1.0, SolveOptions())
     assert -found.bound >= run.weight @ run.earliest * (1 - 1e-9)

@@ -1,4 +1,4 @@
-"""What the notebooks share: sliders with and without ipywidgets, comparisons in this process."""
+"""What notebooks share: sliders with and without ipywidgets, and comparisons within their own process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from schedgap.instances.errors import UsageError
 
 @pytest.fixture
 def displayed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What a cell would show."""
+    """Return the list of objects that a notebook cell would display."""
     shown: list[Any] = []
     monkeypatch.setattr(IPython.display, "display", shown.append)
     return shown
@@ -37,7 +37,7 @@ def dot() -> alt.Chart:
 
 
 def doubled(times_two: int = 2, figure: bool = False) -> tuple[alt.Chart | str, ...]:
-    """Return a text, and a figure if asked for."""
+    """Return a text that depends on the slider, and a figure if asked for."""
     return (f"<{2 * times_two}>", *([dot()] if figure else []))
 
 

@@ -1,4 +1,4 @@
-"""Parts of a sweep become one table, and two runs are compared row by row."""
+"""Parts of a sweep are merged into one table, and two runs are compared row by row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EQ1, SMALL = "paper/oef-eq1", "gen/oef-20?tenants=3"
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two parts of one run that share an instance, and the folder that all of it came to."""
+    """Return the folders of two runs that share an instance."""
     folder = tmp_path_factory.mktemp("parts")
     cases = ([EQ1], [EQ1, SMALL])
     found = [sg.compare(case, METHODS, jobs=1, results=folder).folder for case in cases]
@@ -129,7 +129,10 @@ def test_a_row_is_better_worse_or_the_same(before: dict[str, Any], after: dict[s
 
 
 def test_what_was_found_before_a_proof_may_differ_a_little() -> None:
-    """It depends on how fast the machine is; a heuristic's objective does not."""
+    """Objectives of searches without a certified optimum may differ slightly between runs, those of heuristics may not.
+
+    They depend on how fast the machine is.
+    """
     early = {"status": "feasible", "termination": "gap"}
     assert compared(one(objective=4.5, **early), one(objective=4.4, **early)).ok
     assert not compared(one(objective=4.5, **early), one(objective=4.2, **early)).ok

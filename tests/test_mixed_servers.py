@@ -1,4 +1,4 @@
-"""Servers with GPUs of several types (Hadar's c_h^r): schema, views, models, algorithms, and who refuses them."""
+"""Servers with GPUs of several types (Hadar's c_h^r): schema, views, models, algorithms, and methods that refuse."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JOB = {"gpus": 3, "epochs": 6, "rates": {"a": 1.0, "b": 1.0}}
 
 
 def mixed(jobs: list[dict[str, Any]], *machines: dict[str, int], slots: int = 6) -> Instance:
-    """Return these jobs on servers with so many GPUs of each type."""
+    """Return an instance of these jobs on servers with so many GPUs of each type."""
     content = linear(jobs, {"a": 9, "b": 9}, slots).model_dump(mode="json", exclude_defaults=True)
     groups = []
     for i, types in enumerate(machines):
@@ -87,7 +87,7 @@ def test_papers_of_one_type_per_server_refuse_them() -> None:
 @given(instances_of(jobs=2, slots=4, gpus=2, mixed=True))
 @settings(max_examples=15)
 def test_models_find_what_an_exhaustive_search_finds(instance: Instance) -> None:
-    """A gang may be anywhere, so that c_h^r for several r has the optimum of one server per type."""
+    """On servers with several GPU types, models find the optimum of an exhaustive search."""
     view, most = hadar.view(instance), best(instance, complete=False)
     for method in ("hadar.p1", "hadar.p1.per_server", "hadar.p2.enumerated", "hadar.p2.columns"):
         spec = models.get(method)
@@ -98,7 +98,7 @@ def test_models_find_what_an_exhaustive_search_finds(instance: Instance) -> None
 
 
 def reaches(spec: models.ModelSpec, view: hadar.HadarView, most: float) -> None:
-    """Assert that a model decides what the checker finds right, and worth as much."""
+    """Check that a model's decision is valid and worth `most`."""
     outcome = spec.run(view, SolveOptions(rel_gap=0.0))
     verdict = judge(view.instance, outcome.decision, spec.problem, ())
     assert not verdict.violations
@@ -119,7 +119,7 @@ def test_p1_with_communication_finds_what_an_exhaustive_search_finds(instance: I
 
 
 def test_communication_is_counted_by_slot_and_server() -> None:
-    """Two gangs of two: one on two servers for two slots, one on two types of a single server."""
+    """A gang pays for communication per slot and per server beyond its first, but not between types on one server."""
     gangs = [{"gpus": 2, "epochs": 4, "rates": {"a": 1.0, "b": 1.0}}] * 2
     view = hadar.view(mixed(gangs, {"a": 2, "b": 1}, {"a": 1}))
     entries = [[0, t, h, 1] for t in (0, 1) for h in (0, 2)] + [[1, t, h, 1] for t in (0, 1) for h in (0, 1)]
@@ -177,7 +177,7 @@ def test_algorithms_are_feasible_and_policies_simulate(instance: Instance) -> No
 
 
 def allocation(instance: Instance, low: list[float], **how: float) -> dict[str, int]:
-    """Return what FIND_ALLOC gives the only job of an instance, by server."""
+    """Return how many GPUs FIND_ALLOC gives the only job of an instance, by server."""
     view = hadar.view(instance)
     planner = Planner(view, ExtremePrices(np.array(low), np.array(low) * 4), replace(Planning(), **how))
     used, held = np.zeros(view.servers.size, np.int64), np.zeros((0, 3), np.int64)
@@ -186,7 +186,7 @@ def allocation(instance: Instance, low: list[float], **how: float) -> dict[str, 
 
 
 def test_a_gang_on_several_types_of_one_server_communicates_for_free() -> None:
-    """On prices alone two servers are cheaper; with a cost of communication the mixed server is the one."""
+    """Two servers are cheaper by prices alone; with a cost of communication, one server with two types is."""
     gang = mixed([JOB], {"a": 1, "b": 2}, {"a": 2}, {"b": 1})
     low = [1e-3, 1.1e-3]
     assert allocation(gang, low) == {"h0a": 1, "h1a": 2}

@@ -1,4 +1,4 @@
-"""The model catalogue: facts equal their sources, every trace's model is known, derived numbers say so."""
+"""The catalogue of deep-learning models: facts equal their sources, and every trace's model is in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moldable jobs: options that may be left out are never missed, and a ledger stays right while runs come and go."""
+"""Moldable jobs: leaving out options never loses the best run, and a ledger stays right while runs come and go."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def architectures(instance: Instance) -> list[Architecture]:
-    """The architectures that all jobs can run with."""
+    """Return the architectures in which all jobs can run."""
     return [a for a in zhou.view(instance).architectures.values() if a.reason is None]
 
 
 def prices(a: Architecture, slots: int, seed: int) -> Any:
-    """Random prices per server, some of them 0."""
+    """Return random prices by server, some of them 0."""
     rng = np.random.default_rng(seed)
     shape = (a.machines.size, len(a.machines.resources), slots)
     return rng.choice([0.0, 0.0, 0.3, 1.0, 2.5], shape)
@@ -59,7 +59,10 @@ def test_dominated_options_are_never_missed(instance: Instance, seed: int) -> No
 @settings(max_examples=60)
 @given(cases.tiny(), SEEDS)
 def test_the_first_of_equal_schedules_is_that_of_the_printed_loops(instance: Instance, seed: int) -> None:
-    """Every start of every option, one by one, and only what is strictly cheaper replaces the best (lines 5 and 30)."""
+    """With ties to the first schedule, a ledger finds what the printed loops find (lines 5 and 30).
+
+    The loops try every start of every option one by one; only a strictly lower cost replaces the best.
+    """
     for a in architectures(instance):
         o = options_of(a.machines, a.work, a.most, a.rates, prune=False)
         slots = int(o.slots.max()) + 2
@@ -84,7 +87,10 @@ def test_the_first_of_equal_schedules_is_that_of_the_printed_loops(instance: Ins
 
 
 def test_hosts_go_by_the_cost_of_a_worker() -> None:
-    """Algorithm 4, line 8: on server 1 a worker costs nothing and a PS as much as on server 0, which is asked later."""
+    """Servers are tried by the cost of a worker there (Algorithm 4, line 8), so server 1 comes first.
+
+    A worker costs nothing there, and a PS as much as on server 0.
+    """
     case = cases.instance([cases.job(2)], [cases.servers(3, 1)])
     a = next(a for a in architectures(case) if a.id == "ps")
     ledger = Ledger(a.machines, a.looped_options, int(a.options.slots.max()))
@@ -99,7 +105,7 @@ def test_hosts_go_by_the_cost_of_a_worker() -> None:
 
 @given(cases.tiny())
 def test_pairs_of_workers_and_slots_are_pareto_minimal(instance: Instance) -> None:
-    """One worker fewer would need more slots, and slots suffice for the work (2f)."""
+    """With one worker fewer an option would need more slots, and its slots suffice for the work (2f)."""
     for a in architectures(instance):
         o = options_of(a.machines, a.work, a.most, a.rates, prune=False)
         for i, job in enumerate(o.job.tolist()):
@@ -115,7 +121,7 @@ def test_pairs_of_workers_and_slots_are_pareto_minimal(instance: Instance) -> No
 @settings(max_examples=60)
 @given(cases.small(jobs=5), SEEDS)
 def test_a_ledger_forgets_what_is_given_back(instance: Instance, seed: int) -> None:
-    """After bookings and returns in any order it finds what a new one finds."""
+    """A ledger finds the same runs as a new one after runs are booked and given back in any order."""
     rng = np.random.default_rng(seed)
     for a in architectures(instance):
         slots = length(a)
@@ -144,7 +150,7 @@ def test_a_ledger_forgets_what_is_given_back(instance: Instance, seed: int) -> N
 @settings(max_examples=60)
 @given(cases.small(jobs=5), SEEDS)
 def test_classes_cost_what_their_servers_cost(instance: Instance, seed: int) -> None:
-    """Where nothing runs and equal servers have equal prices, one entry per class is enough."""
+    """On empty servers with equal prices, a ledger by class finds the costs of a ledger by server."""
     for a in architectures(instance):
         slots = length(a)
         grouped = classes(a.machines)
@@ -214,7 +220,7 @@ def test_of_equally_cheap_runs_the_first_to_end_counts_then_the_smallest() -> No
 
 
 def test_a_ring_on_several_servers_is_on_two_at_least() -> None:
-    """Where one server would be the cheapest for all, and has room, the last worker goes elsewhere."""
+    """A ring that must use several servers puts its last worker elsewhere, even if one server were cheapest."""
     a = zhou.view(cases.instance([cases.job(3, 2)], [cases.servers(2, 3)])).architectures["ra"]
     o = a.options
     apart = next(i for i in range(len(o.slots)) if not o.together[i] and o.workers[i] == 3)

@@ -1,9 +1,9 @@
-"""Errors in a view are noticed: models and heuristics read a changed view, checkers and rules the raw instance.
+"""Errors in a view are noticed, because models and heuristics read the view, checkers and rules the raw instance.
 
-Every numeric field of every paper's view is doubled, increased by 1, and permuted, one at a time. Whatever then changes
-an objective or a bound must be noticed by some row: it is WRONG, it ends in an error, its bound is not certified, or
-what the method claims is not what a rule derives. Fields that no row notices are listed with the reason; the list may
-be neither longer nor shorter than needed.
+Every numeric field of every paper's view is doubled, increased by 1, and permuted, one at a time. If this changes an
+objective or a bound, some row must notice: it is WRONG, it ends in an error, its bound is not certified, or what the
+method claims is not what a rule derives. Fields that no row notices are listed with the reason; the list may be neither
+longer nor shorter than needed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Path = tuple[str, ...]
 
 
 def leaves(part: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield the numbers and arrays of a view with their places; the instance is not part of the view."""
+    """Yield the numbers and arrays of a view with their places; the instance does not count as part of the view."""
     if isinstance(part, np.ndarray | int | float):
         yield path, part
     elif not isinstance(part, Instance):
@@ -42,7 +42,7 @@ def leaves(part: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def members(part: Any) -> Mapping[str, Any]:
-    """Return the parts of a dataclass, named tuple or mapping by name; other objects have none."""
+    """Return the parts of a dataclass, named tuple or mapping by name; other objects have no parts."""
     if is_dataclass(part):
         return {field.name: getattr(part, field.name) for field in fields(part)}
     if hasattr(part, "_asdict"):
@@ -52,7 +52,7 @@ def members(part: Any) -> Mapping[str, Any]:
 
 
 def with_leaf(part: Any, path: Path, value: Any) -> Any:
-    """Return a copy of a view with another value at this place."""
+    """Return a copy of a view in which the number or array at this place is replaced."""
     if not path:
         return value
     name, inner = path[0], with_leaf(members(part)[path[0]], path[1:], value)
@@ -70,12 +70,12 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "+1": lambda value: value if boolean(value) else value + 1,
     "permuted": lambda value: np.roll(value.ravel(), 1).reshape(value.shape) if np.ndim(value) else value,
 }
-"""Truth values are inverted instead of doubled."""
+"""Changes of a field, by name; truth values are inverted instead of doubled."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """An instance, and methods that run on it, the quickest to notice something first."""
+    """An instance with the methods that run on it, ordered so that those that notice errors fastest come first."""
 
     paper: str
     instance: Instance
@@ -92,13 +92,13 @@ def close(one: float | None, other: float | None) -> bool:
 
 
 def altered(row: Row, before: Row) -> bool:
-    """Return whether an objective or a bound is another one."""
+    """Return whether a row has another objective or bound than before."""
     numbers = ("objective", "claimed_bound", "own_bound")
     return not all(close(getattr(row, name), getattr(before, name)) for name in numbers)
 
 
 def noticed(row: Row, before: Row) -> bool:
-    """Return whether a row says that something is wrong, or that a claim is not what the rule derives."""
+    """Return whether a row reports an error, or claims a bound that is not the one that the rule derives."""
     claims = row.claimed_bound is not None and not close(row.claimed_bound, row.own_bound)
     return (
         (row.verified is False and before.verified is not False)
@@ -108,7 +108,7 @@ def noticed(row: Row, before: Row) -> bool:
 
 
 def tried(case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str, str]]:
-    """Yield each field and change with what became of it: ``noticed``, ``unnoticed`` or ``the same``."""
+    """Change each field in each way; yield field, change and outcome: ``noticed``, ``unnoticed`` or ``the same``."""
     spec, before = PAPERS.get(case.paper), {method: case.row(method) for method in case.methods}
     assert not any(row.verified is False or row.status in ("error", "skipped") for row in before.values()), before
     view = spec.view(case.instance)
@@ -124,12 +124,12 @@ def tried(case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, st
 
 
 def of_part(before: Mapping[str, Row], path: Path) -> Mapping[str, Row]:
-    """Return the rows of methods that may read this part of a view: Zhou's methods read one architecture each."""
+    """Return the rows of methods that may read this part of a view; Zhou's methods read only one architecture each."""
     return {m: row for m, row in before.items() if path[0] != "architectures" or m.split(".")[1] == path[1]}
 
 
 def told(case: Case, before: Mapping[str, Row]) -> str:
-    """Return what the rows of a case say about the view that is patched in."""
+    """Run the methods of a case on the changed view; return ``noticed``, ``unnoticed`` or ``the same``."""
     other = False
     for method in before:
         row = case.row(method)
@@ -140,7 +140,7 @@ def told(case: Case, before: Mapping[str, Row]) -> str:
 
 
 def outcomes(cases: Sequence[Case], monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], set[str]]:
-    """Return the fields of which some change alters numbers unnoticed, and those of which no change alters any."""
+    """Return the fields for which a change alters numbers unnoticed, and those for which no change alters numbers."""
     by_field: dict[str, dict[str, set[str]]] = {}
     for case in cases:
         for field, change, outcome in tried(case, monkeypatch):
@@ -184,7 +184,7 @@ SHAPES = validate(
     },
     "shapes",
 )
-"""All shapes of utility, on two servers with GPUs of two types."""
+"""An instance with all shapes of utility, on two servers with GPUs of two types."""
 
 
 def log(moves: bool) -> Instance:
@@ -223,7 +223,7 @@ SPREAD = zhou.instance(
     [zhou.servers(3, gpus=1, cpus=3.0)],
     types=[zhou.ps(bandwidth_gbps=1.0)],
 )
-"""Jobs that end first if they exchange gradients over the network, as fast as two parameter servers allow."""
+"""An instance whose jobs end first if they exchange gradients over the network, at the PSs' highest bandwidth."""
 
 
 def drawn(seed: int, draw: Callable[..., Instance], **size: Any) -> Instance:
@@ -269,7 +269,7 @@ UNNOTICED = {
     "zhou": {},
     "admission": {},
 }
-"""Fields that change an objective or a bound in a way that no row notices, and why what the rows say is still true."""
+"""Fields whose change alters an objective or a bound unnoticed, and why what the rows say is still true."""
 
 UTILITIES = {f"workload.utilities.{name}": COPIES for name in ("shape", "a", "b", "c")}
 JOBS = {"workload.tenant": ELSEWHERE, "workload.weight": ELSEWHERE, **UTILITIES}
@@ -302,7 +302,7 @@ UNUSED = {
     },
     "admission": {"machines.ps_bandwidth": "one parameter server suffices here"},
 }
-"""Fields whose changes change no objective and no bound, and why."""
+"""Fields whose changes alter no objective and no bound, and why."""
 
 
 @pytest.mark.parametrize("paper", dict.fromkeys(case.paper for case in CASES))
@@ -326,7 +326,10 @@ def test_every_paper_is_tried() -> None:
 def test_twice_as_much_is_not_twice_as_good(
     case: Case, path: Path, method: str, optimum: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a doubled capacity, eq. (1) of OEF was "verified" at 9.0 = its bound; with doubled rates, Fig. 1 at 82.5."""
+    """If a method reads twice the capacity or rates, its decision is refused.
+
+    With a doubled capacity, eq. (1) of OEF was once "verified" at 9.0 = its bound; with doubled rates, Fig. 1 at 82.5.
+    """
     spec = PAPERS.get(case.paper)
     view = spec.view(case.instance)
     value = dict(leaves(view))[path]

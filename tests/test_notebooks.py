@@ -1,4 +1,4 @@
-"""Every notebook in ``notebooks/`` runs from top to bottom, and is stored the way it came from its author: empty."""
+"""Every notebook in ``notebooks/`` runs from top to bottom, and is stored without outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IMPORT = re.compile(r"^\s*((?:from|import) schedgap.*)$", re.MULTILINE)
 NEXT = re.compile(r"\*Next\*:\s\[lesson (\d+)\]\((.*)\.ipynb\)")
 HEADING = re.compile(r"^## (?:\d+\. )?(\w+)", re.MULTILINE)
 SHAPE = ["Data", "Heuristic", "Mathematics", "Model", "Comparison", "What", "Exercises"]
-"""First words of the headings that every lesson has, in this order; there may be others in between."""
+"""First words of the headings that every lesson has, in this order; a lesson may have more headings in between."""
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -38,18 +38,18 @@ def code_of(notebook: Any) -> list[Any]:
 
 
 def hidden_answers(notebook: Any) -> list[str]:
-    """Python blocks in the text: answers of exercises, which nobody would see getting stale."""
+    """Return the Python blocks in a notebook's text: answers to exercises, which no cell runs."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     return [block for text in texts for block in PYTHON_BLOCK.findall(text)]
 
 
 def asked_in(notebook: Any) -> list[Any]:
-    """Cells of exercises that check an answer."""
+    """Return the cells of exercises that check an answer."""
     return [cell for cell in code_of(notebook) if "sg.lessons.check(" in cell.source]
 
 
 def seals(code: str) -> list[str]:
-    """Second arguments of the checks in a cell."""
+    """Return the second arguments of the checks in a cell: digests of the right answers."""
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     return [ast.literal_eval(call.args[1]) for call in calls if ast.unparse(call.func) == "sg.lessons.check"]
 
@@ -59,7 +59,7 @@ def test_there_are_notebooks() -> None:
 
 
 def test_lessons_are_read_in_one_order() -> None:
-    """The list in front names every lesson once; the site lists them like it, and each lesson names the next."""
+    """The README of the notebooks, the site and the lessons' own links to the next lesson have the same order."""
     order = re.findall(r"\]\(\./(.*)\.ipynb\)", (FOLDER / "README.md").read_text())
     assert sorted(order) == [path.stem for path in NOTEBOOKS]
     assert re.findall(r"^lessons/(.*)$", (FOLDER.parent / "docs/index.md").read_text(), re.MULTILINE) == order
@@ -123,7 +123,7 @@ def test_an_exercise_checks_itself_and_has_an_answer(path: Path) -> None:
 
 @each
 def test_no_cell_gives_its_answer_away(path: Path) -> None:
-    """The right answer is the second argument of a check, as a seal."""
+    """Cells contain right answers only as digests."""
     for cell in asked_in(read(path)):
         for sealed in seals(cell.source):
             assert re.fullmatch("[0-9a-f]{8}", sealed), cell.source
@@ -131,14 +131,17 @@ def test_no_cell_gives_its_answer_away(path: Path) -> None:
 
 @each
 def test_sliders_do_not_capture_output(path: Path) -> None:
-    """Output widgets make nbclient hang once in a while; :func:`schedgap.harness.ask.lessons.interact` does without."""
+    """No lesson uses ipywidgets directly, because output widgets sometimes make nbclient hang.
+
+    :func:`schedgap.harness.ask.lessons.interact` does without them.
+    """
     for cell in code_of(read(path)):
         assert "ipywidgets" not in cell.source
 
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Any]:
-    """Start one kernel for all notebooks: each of its own would import everything again, in three seconds."""
+    """Start one kernel for all notebooks, because each new kernel would take three seconds for imports."""
     manager, client = start_new_kernel(kernel_name="python3")
     client.stop_channels()
     yield manager
@@ -147,7 +150,7 @@ def kernel() -> Iterator[Any]:
 
 @each
 def test_notebook_runs_and_its_answers_too(path: Path, kernel: Any, tmp_path: Path) -> None:
-    """Top to bottom, without a word on standard error and without leaving a file behind."""
+    """A notebook and its answers run from top to bottom, write nothing to standard error, and leave no file."""
     notebook = read(path)
     asked = asked_in(notebook)
     answers = [new_code_cell(block) for block in hidden_answers(notebook)]  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""The simulation engine, and OEF's tenants over time."""
+"""The simulation engine, and how OEF's tenants share devices over time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TYPES = ("RTX3070", "RTX3080", "RTX3090")
 
 
 def always(*triples: tuple[int, int, int]) -> Policy:
-    """Run these (job, server, GPUs) whenever the job is there."""
+    """Return a policy that runs these (job, server, GPUs) in all rounds in which the job is there."""
 
     def policy(state: State) -> Assignment:
         return Assignment.of([t for t in triples if t[0] in state.jobs])
@@ -60,12 +60,12 @@ def always(*triples: tuple[int, int, int]) -> Policy:
 
 
 def by_round(*rounds: list[tuple[int, int, int]]) -> Policy:
-    """Run these in round 0, 1, …; the last ones for ever."""
+    """Return a policy that runs the given (job, server, GPUs) in rounds 0, 1, …, and the last ones from then on."""
     return lambda state: Assignment.of(rounds[min(state.round, len(rounds) - 1)])
 
 
 def fifo(state: State) -> Assignment:
-    """First come, first served, over whatever servers are free."""
+    """Place jobs by arrival on any free servers; a job that does not fit is skipped."""
     free = state.servers.gpus.copy()
     entries = []
     for job in state.jobs[np.lexsort((state.jobs, state.arrival_s))].tolist():
@@ -208,7 +208,7 @@ def test_dense_and_sparse_assignments_agree() -> None:
 
 
 def object_by_object(work: Workload, hosts: Servers, round_s: float, restart_s: float, spread: float) -> list[float]:
-    """A second engine with one dictionary per job, for FIFO only; returns the completions."""
+    """Simulate FIFO by a second engine, with one dictionary per job; return the completion times."""
     todo = {i: float(w) for i, w in enumerate(work.work)}
     before: dict[int, dict[int, int]] = {}
     ran: set[int] = set()
@@ -299,7 +299,7 @@ def small(tenant: Tenant, *list_of_jobs: Job) -> Instance:
 
 
 def best_sum_of_completions(times: Array, devices: list[int]) -> float:
-    """Brute force over all assignments; on a device, shortest first is best."""
+    """Return the least sum of completion times over all assignments of jobs to devices, by brute force."""
     kinds = [kind for kind, count in enumerate(devices) for _ in range(count)]
     best = math.inf
     for where in itertools.product(range(len(kinds)), repeat=len(times)):
@@ -314,7 +314,7 @@ def best_sum_of_completions(times: Array, devices: list[int]) -> float:
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5), st.integers(1, 2))
 @settings(max_examples=40)
 def test_allox_minimises_the_sum_of_completions(hours: list[tuple[int, int]], fast: int) -> None:
-    """Matching, and the simulation, which may do better still by moving jobs when a device falls idle."""
+    """AlloX's matching has the least sum of completion times; its simulation may have less, as it moves jobs."""
     times = 300.0 * np.array(hours)
     best = best_sum_of_completions(times, [1, fast])
     kind, position = match(times, np.array([1, fast]))
@@ -362,7 +362,7 @@ def test_one_host_where_possible() -> None:
 # --- tenants over time -----------------------------------------------------------------------------------
 
 TOPS = {"VGG": (1.2, 1.39), "ResNet": (1.3, 1.6), "Transformer": (1.5, 1.9), "LSTM": (1.6, 2.15)}
-"""Speedups of RTX 3080 and 3090; the paper prints those of VGG and LSTM on the 3090 (Fig. 1a)."""
+"""Speedups of each model on RTX 3080 and 3090; the paper prints those of VGG and LSTM on the 3090 (Fig. 1a)."""
 
 
 def rates_of(model: str, base: float = 2.0) -> dict[str, float]:
@@ -370,7 +370,7 @@ def rates_of(model: str, base: float = 2.0) -> dict[str, float]:
 
 
 def cluster24() -> Cluster:
-    """The paper's: eight of each type, four per host (§6.1.1)."""
+    """Return the paper's cluster: eight GPUs of each type, four per host (§6.1.1)."""
     groups = tuple(ServerGroup(name=f"host-{t}", count=2, gpu_type=t, gpus=4) for t in TYPES)
     return Cluster(gpu_types=tuple(GpuType(name=t) for t in TYPES), servers=groups)
 
@@ -378,7 +378,7 @@ def cluster24() -> Cluster:
 def paper_testbed(
     tenants: list[Tenant], per_tenant: int = 8, widths: tuple[int, ...] = (1, 1, 2, 4), epochs: int = 10**7
 ) -> Instance:
-    """Tenants with `per_tenant` jobs of each job type; by default endless ones."""
+    """Return an instance in which tenants have `per_tenant` jobs of each job type, endless ones by default."""
     many = tuple(
         Job(
             id=f"{t.id}-{kind.name}-{i}",
@@ -410,7 +410,7 @@ HALF_A_DAY = 12 * 3600.0
 
 @dataclass
 class Simulated:
-    """Efficiency promised and work done ``(R, t)``, and devices ``(R, v, k)``, over simulated rounds."""
+    """The result of simulating OEF by round: efficiency promised, work done ``(R, t)``, devices ``(R, v, k)``."""
 
     view: OefView
     trace: Trace
@@ -429,7 +429,7 @@ def simulated(
     packed: bool | None = None,
     **rules: float,
 ) -> Simulated:
-    """Simulate an instance under one evaluator."""
+    """Simulate an instance with the shares of one evaluator."""
     own = not isinstance(evaluate, str) or evaluate in oef.OEF_EVALUATORS
     shares = oef.evaluator(evaluate, oracle) if isinstance(evaluate, str) else evaluate
     policy = oef.FairShares(instance, shares, rule, own if packed is None else packed)
@@ -443,7 +443,7 @@ def simulated(
 
 
 def test_everybody_progresses_alike_until_and_after_one_leaves() -> None:
-    """Fig. 4a: non-cooperative shares; tenant 4 leaves at minute 40."""
+    """Under non-cooperative shares all tenants progress alike, before and after tenant 4 leaves (Fig. 4a)."""
     result = simulated(paper_testbed(four_tenants(leave_s=2400.0)), "noncooperative", ref.oracle, until_s=HALF_A_DAY)
     before, after = result.trace.start_s < 2400, result.trace.start_s >= 2400
     assert np.ptp(result.estimated[before], axis=1).max() < 1e-6
@@ -468,7 +468,7 @@ def test_the_evaluator_is_asked_once_per_set_of_tenants() -> None:
 
 
 def test_who_exaggerates_gets_less_and_the_others_more() -> None:
-    """Fig. 4b: tenant 1 reports more than LSTM's speedups."""
+    """A tenant that reports more than its true speedups gets less, and all other tenants get more (Fig. 4b)."""
     honest = four_tenants()
     lying = [tenant(0, "LSTM", reported=dict(zip(TYPES, (2.0, 4.0, 6.0), strict=True))), *honest[1:]]
     got = [
@@ -480,7 +480,7 @@ def test_who_exaggerates_gets_less_and_the_others_more() -> None:
 
 
 def test_a_second_job_type_shares_its_tenant_s_weight() -> None:
-    """Fig. 5b: from minute 40 on, tenant 1 runs a second model; its two halves together keep its share."""
+    """A tenant that starts a second model keeps its total share, divided between both (Fig. 5b)."""
     tenants = [tenant(0, "LSTM", "ResNet"), *four_tenants()[1:]]
     instance = paper_testbed(tenants)
     later = tuple(
@@ -495,7 +495,7 @@ def test_a_second_job_type_shares_its_tenant_s_weight() -> None:
 
 
 def test_a_tenant_of_large_jobs_is_served() -> None:
-    """Shares of 1.2 devices a type never hold a gang of 4 at once: they accumulate."""
+    """Tenants with shares of 1.2 devices run gangs of 4, because what they are owed accumulates."""
     tenants = [tenant(i, "ResNet") for i in range(20)]
     result = simulated(paper_testbed(tenants, widths=(4,)), "maxmin", until_s=HALF_A_DAY)
     rounds = result.trace.rounds
@@ -529,7 +529,7 @@ CAPPED = "oef.gavel?row_cap=true"
 
 
 def rows_of(instance: Instance, *policies: str) -> dict[str, SimulationRow]:
-    """Simulate half a day of rounds in this process; returns verified rows."""
+    """Simulate half a day of rounds under these policies in this process; return verified rows."""
     rules = Rules(restart_s=10.0, until_s=HALF_A_DAY)
     tasks = (SimulationTask(sent(instance)[0], instance.name, "", policy, 0, rules) for policy in policies)
     rows = {task.policy: task.run().row for task in tasks}
@@ -538,7 +538,11 @@ def rows_of(instance: Instance, *policies: str) -> dict[str, SimulationRow]:
 
 
 def test_the_headline_is_against_gavel_with_at_most_one_device_per_tenant() -> None:
-    """Fig. 8 prints +20 % estimated, +32 % actual. Without the cap, which leaves 4 of 24 GPUs idle, nothing is left."""
+    """OEF gains about 20 % over Gavel only if Gavel gives each tenant at most one device.
+
+    Fig. 8 prints +20 % estimated and +32 % actual throughput. Without the cap, which leaves 4 of 24 GPUs idle, OEF
+    gains nothing.
+    """
     rows = rows_of(instances.load("gen/oef-20?load=8"), "oef.cooperative", "oef.gavel", CAPPED)
     numbers = {name: (row.estimated_throughput, row.actual_throughput) for name, row in rows.items()}
     ours, free, capped = (np.array(numbers[name], float) for name in ("oef.cooperative", "oef.gavel", CAPPED))
@@ -563,7 +567,7 @@ def test_who_compares_oef_sees_what_was_promised_done_and_mixed() -> None:
 
 
 def test_wrong_profiles_promise_more_than_is_reached() -> None:
-    """Fig. 10(b): the gap between promised and reached throughput grows with the errors, jobs keep their rates."""
+    """The gap between promised and reached throughput grows with errors of profiles (Fig. 10(b))."""
     instance = paper_testbed(four_tenants())
     names = ["oef.cooperative", "oef.cooperative?noise=0.3", "oef.cooperative?noise=0.3&noise_seed=1"]
     exact, wrong, other = rows_of(instance, *names).values()
@@ -573,7 +577,7 @@ def test_wrong_profiles_promise_more_than_is_reached() -> None:
 
 
 def test_who_keeps_no_deviation_starves_small_shares() -> None:
-    """Five tenants of one device in turn with memory; without, the same ones have it in every round."""
+    """Of five tenants with equal small shares, all get devices if debts are kept; if not, the same ones always do."""
     instance = paper_testbed([tenant(i, "ResNet") for i in range(5)], widths=(4,))
     fair, forgetful = (simulated(instance, "maxmin", rule=rule, until_s=7200) for rule in ("tijdeman", "memoryless"))
     assert fair.devices.sum(axis=(0, 2)).min() > 0
@@ -633,10 +637,10 @@ def test_restricted_views_keep_real_weights() -> None:
 
 
 def mean_cost(error: float, seeds: int) -> Array:
-    """Mean deviation and loss for 20 tenants with speedups as in Fig. 1a, as parts of the total efficiency.
+    """Return mean deviation and mean loss of the total efficiency for 20 tenants, if profiles have errors.
 
-    The deviation, ``|promised − reached| / promised``, is in the paper's words (section 6.4.2), at profiled and at true
-    speedups; a maximum over noisy numbers promises too much, so that it exceeds the loss, ``1 − reached / reachable``.
+    The deviation, ``|promised − reached| / promised``, is the paper's measure (section 6.4.2), at profiled and at true
+    speedups. A maximum over noisy numbers promises too much, so it exceeds the loss, ``1 − reached / reachable``.
     """
     rng = np.random.default_rng(1)
     top = rng.uniform(1.39, 2.15, 20)
@@ -654,7 +658,7 @@ def mean_cost(error: float, seeds: int) -> Array:
 
 
 def test_profiling_errors_cost_a_few_percent() -> None:
-    """Fig. 10b: 20 % cost about 3 %. That is the loss; the deviation as the paper words it is larger."""
+    """Profiling errors of 20 % cost about 3 % of the efficiency, as Fig. 10b says; the paper's deviation is larger."""
     assert mean_cost(0.0, 1) == pytest.approx([0, 0], abs=1e-12)
     small_error, large_error = mean_cost(0.05, 20), mean_cost(0.2, 20)
     assert np.all(small_error < large_error)

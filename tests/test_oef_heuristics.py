@@ -1,4 +1,4 @@
-"""Trading of Gandiva_fair, and the rounding placer."""
+"""Gandiva_fair's trading between tenants, and the placer that rounds shares to devices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRUTH = np.array([[1, 2], [1, 3], [1, 4.0]])
 
 
 def steps(ratios: Array) -> Array:
-    """Speedups whose neighbouring types have these ratios ``(n, k − 1)``."""
+    """Return speedups in which neighbouring types have these ratios ``(n, k − 1)``."""
     first = np.ones((len(ratios), 1))
     return np.asarray(np.cumprod(np.hstack([first, ratios]), axis=1), float)
 
@@ -36,7 +36,10 @@ def context() -> Context:
 
 @pytest.mark.parametrize("r", [10, 10**3, 10**6])
 def test_envy_free_shares_can_be_any_number_of_times_below_the_optimum(r: int) -> None:
-    """The docstring of ``oef.rounding`` has the proof; at r = 10**6 nothing of the fast type is left after rounding."""
+    """The optimum exceeds envy-free shares by a factor that grows with r, as ``oef.rounding`` explains.
+
+    At r = 10**6, rounding leaves nothing of the fast type.
+    """
     host = [ServerGroup(name=name, count=1, gpu_type=name, gpus=1) for name in ("slow", "fast")]
     kinds = {"quick": (1.0, {"slow": 1.0, "fast": float(r)}), "heavy": (float(r), {"slow": 1.0, "fast": 1.0})}
     instance = Instance(
@@ -68,7 +71,10 @@ def test_envy_free_shares_can_be_any_number_of_times_below_the_optimum(r: int) -
 def test_gandiva_fair_trades_as_published(
     first: float, prices: list[float], published: list[list[float]], efficiencies: list[float]
 ) -> None:
-    """Eq. (1) and the misreport after it; the paper computes E from the rounded X, hence 0.02."""
+    """Trades, shares and efficiencies are those published for eq. (1) and for the misreport after it.
+
+    The paper computes E from the rounded X, hence the tolerance of 0.02.
+    """
     view = matrix_view(np.array([[1, first], [1, 3], [1, 4]]), np.ones(2))
     X, trades = gandiva_fair.trade(view.speedups, view.equal_split)
     assert [t.price for t in trades] == pytest.approx(prices)
@@ -78,7 +84,7 @@ def test_gandiva_fair_trades_as_published(
 
 
 def test_gandiva_fair_total_is_below_gavel_s() -> None:
-    """The paper ranks them the other way round (§2.4)."""
+    """Gandiva_fair's total efficiency is below Gavel's; the paper ranks them the other way round (§2.4)."""
     view = matrix_view(TRUTH, np.ones(2))
     trading = efficiency(TRUTH, gandiva_fair.shares(view)).sum()
     assert trading == pytest.approx(196 / 45)
@@ -145,7 +151,7 @@ RULES: tuple[Rule, ...] = ("largest_remainder", "tijdeman")
 
 
 def run(ideal: Array, capacity: Any, rule: Rule, rounds: int, demand: Any = 1) -> tuple[Ints, Array]:
-    """Devices ``(rounds, v, k)`` and deviations after each round."""
+    """Run the placer for some rounds; return the devices ``(rounds, v, k)`` and the deviations after each round."""
     placer = Placer(len(ideal), np.asarray(capacity, float), rule)
     smallest = np.broadcast_to(np.asarray(demand), len(ideal)).astype(np.int64)
     real = np.stack([placer.place(ideal, smallest) for _ in range(rounds)])
@@ -156,7 +162,7 @@ def run(ideal: Array, capacity: Any, rule: Rule, rounds: int, demand: Any = 1) -
 
 @st.composite
 def shares(draw: st.DrawFn) -> tuple[Array, Ints]:
-    """Shares of up to 12 tenants in up to 3 types, which use all devices or leave some idle."""
+    """Draw shares of up to 12 tenants in up to 3 types, which use all devices or leave some idle."""
     n, k = draw(st.integers(1, 12)), draw(st.integers(1, 3))
     capacity = draw(hnp.arrays(np.int64, k, elements=st.integers(1, 9)))
     part = draw(hnp.arrays(np.int64, (n, k), elements=st.integers(0, 40)))
@@ -191,7 +197,7 @@ def test_largest_remainder_does_not_stay_within_one_device_and_tijdeman_does() -
 @given(shares(), st.sampled_from(RULES), st.data())
 @settings(max_examples=150)
 def test_smallest_jobs_get_all_or_nothing(case: tuple[Array, Ints], rule: Rule, data: st.DataObject) -> None:
-    """Deviations stay below twice the largest batch; nobody gets less than the smallest job needs."""
+    """A tenant gets no devices of a type or enough for its smallest job; debts stay below twice the largest batch."""
     ideal, capacity = case
     demand = data.draw(hnp.arrays(np.int64, len(ideal), elements=st.sampled_from([1, 1, 2, 4, 8])))
     real, deviation = run(ideal, capacity, rule, 60, demand)
@@ -212,7 +218,10 @@ def test_a_small_share_accumulates_until_the_smallest_job_fits(rule: Rule) -> No
 
 
 def test_the_paper_s_rule_breaks_capacity() -> None:
-    """½, ½ of one device: 0, 0 and 1, 1 in turn; within half a device of the ideal all the time."""
+    """The paper's rule gives two tenants with shares of ½ both no device and both one device in turn.
+
+    Deviations stay within half a device.
+    """
     ideal = np.array([[0.5], [0.5]])
     real, _ = run(ideal, [1], "independent", 6)
     assert real[:, :, 0].tolist() == [[0, 0], [1, 1]] * 3
@@ -272,7 +281,7 @@ def test_debts_survive_a_change_of_shares_and_those_who_leave_are_forgotten(rule
 
 @pytest.mark.parametrize("rule", RULES)
 def test_those_who_leave_again_and_again_do_not_shift_the_others(rule: Rule) -> None:
-    """A tenant always leaves while it is owed something; what it forgoes is nobody's debt."""
+    """A tenant that leaves whenever it is owed something does not change the debts to the others much."""
     placer = Placer(3, np.array([1.0]), rule)
     one = np.ones(3, np.int64)
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""OEF's models: published numbers, agreement of all ways to solve them, and what theory says of the optima."""
+"""OEF's models: published numbers, agreement of all ways to solve them, and what theory says about the optima."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def optimum(model: str, view: OefView) -> float:
 
 @st.composite
 def views(draw: Any, weighted: bool = False) -> OefView:
-    """Random speedups (types need not be ordered alike for all tenants), devices and rational weights."""
+    """Draw random speedups, which need not rank types alike for all tenants, devices, and rational weights."""
     n, k = draw(st.integers(2, 6)), draw(st.integers(2, 4))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     speedups = np.cumprod(np.c_[np.ones(n), 1 + rng.random((n, k - 1))], axis=1)
@@ -138,7 +138,7 @@ def test_gavel_equals_its_ratio_and_uses_the_most_efficient_vertex(view: OefView
 
 
 def test_the_level_of_the_noncooperative_program_is_that_of_the_paper() -> None:
-    """E of (9) in its own unit, whatever the weights: 18/13 in (1), 5/3 per replica in the weighted example."""
+    """The level E of (9) has the paper's unit: 18/13 in (1), 5/3 per replica in the weighted example."""
     for view, level in ((EQ1, 18 / 13), (matrix_view([[1, 2], [1, 5]], [1, 1], [1, 2]), 5 / 3)):
         solution = models.get("oef.noncooperative").run(view).solution
         assert solution.values["E"] == pytest.approx(level)
@@ -147,7 +147,7 @@ def test_the_level_of_the_noncooperative_program_is_that_of_the_paper() -> None:
 @settings(max_examples=20)
 @given(views(weighted=True), st.sampled_from(["oef.efficiency", "oef.sharing_incentive", "oef.cooperative.full"]))
 def test_prices_are_those_of_the_printed_rows(view: OefView, model: str) -> None:
-    """A device's worth to a tenant is at most the price of its type, less what other rows pay (4), (8), (10)."""
+    """Duals satisfy the dual constraints of the printed rows: of capacity, (4), (8) and (10)."""
     solution = models.get(model).run(view, SolveOptions(method="simplex")).solution
     for row, rent in solution.duals.items():  # a device more never costs, being fairer never pays
         assert rent >= -1e-9 if row.startswith("capacity") else rent <= 1e-9
@@ -165,7 +165,7 @@ def test_prices_are_those_of_the_printed_rows(view: OefView, model: str) -> None
 
 @st.composite
 def degenerate_views(draw: Any) -> OefView:
-    """Different tenants with small whole speedups, which give many optima."""
+    """Draw different tenants with small integer speedups, which have many optima."""
     n, k = draw(st.integers(2, 5)), draw(st.integers(2, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     speedups = np.unique(np.cumprod(np.c_[np.ones(n), rng.integers(1, 4, (n, k - 1))], axis=1), axis=0)
@@ -182,7 +182,7 @@ def test_the_optimum_returned_does_not_hang_on_the_order_of_tenants(view: OefVie
 
 
 def test_of_several_optima_the_fast_types_go_to_large_speedups() -> None:
-    """(4): whoever has GPU1, and whichever of the equals GPU2, the total is 3; the first of the fastest has both."""
+    """Of several optima of (4), the model takes the one in which the first of the fastest tenants has both types."""
     view = matrix_view([[1, 1], [1, 2], [1, 2]], [1, 1])
     assert models.get("oef.efficiency").run(view).decision.devices == pytest.approx(np.array([[0, 0], [1, 1], [0, 0]]))
 
@@ -220,7 +220,7 @@ def test_pareto_gain_of_the_cooperative_witness() -> None:
 
 
 def test_cooperative_out_of_time_returns_the_equal_split_and_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time is up after the first master."""
+    """If time is up after the first linear program, the model returns the equal split and a bound."""
     run, ended = Session.run, []
 
     def once(session: Session, time_limit_s: float | None = None) -> Solution:
@@ -313,7 +313,10 @@ def test_numbers_too_far_apart_to_certify_are_refused(rates: Any, weights: Any, 
     ("problem", "told"), [("envy_free", "envies"), ("equal_efficiency", "per weight"), ("sharing_incentive", "split")]
 )
 def test_a_problem_asks_of_every_allocation_what_its_name_says(problem: str, told: str) -> None:
-    """All devices to one tenant, by a method that claims nothing."""
+    """A problem's requirement is checked for each allocation, also if its method does not claim it.
+
+    Here one tenant has all devices.
+    """
     (line,) = judge_asked(
         EQ1, Allocation(np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])), f"oef.{problem}", ()
     ).violations

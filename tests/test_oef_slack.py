@@ -1,4 +1,7 @@
-"""What the checker of OEF lets decisions miss, bounds allow; and programs with numbers far apart are solved exactly."""
+"""OEF's checker allows decisions to miss requirements slightly, and bounds allow for that.
+
+Programs whose numbers are far apart are solved exactly.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,7 @@ APART = {
         },
     ),
 }
-"""Devices by type, and rates of job types by the tenant's weight, of programs at whose bases HiGHS gives up."""
+"""Programs that HiGHS gives up: devices by type, and rates of job types by the tenant's weight."""
 
 
 @pytest.mark.parametrize("method", APART)
@@ -104,7 +107,10 @@ def test_a_program_is_solved_again_without_the_basis_at_which_highs_gives_up(met
 
 
 def test_an_optimum_that_depends_on_the_ninth_digit_of_a_split_is_not_refuted_by_a_decision_that_misses_it() -> None:
-    """Whole devices miss the equal split of the tenant of nearly all weight by 2e-9; the total grows by 7.6e-6."""
+    """A certified optimum is not refuted by a decision that misses the equal split by 2e-9 and gains 7.6e-6.
+
+    One tenant has nearly all weight, and the decision has whole devices.
+    """
     rates = {1e-06: [[176.92216319054938, 2.00000002]], 0.8551738886700935: [[8.076765011580596, 311.5617471282185]]}
     rows = {row.method: row for row in compare_here(shared((400_000, 2_000), rates), ["oef.*"]).rows}
     row, whole = rows["oef.sharing_incentive"], rows["oef.rounding"]

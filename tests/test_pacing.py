@@ -1,4 +1,4 @@
-"""Searches share the time of a run: each asks for more seconds, and the one whose gap promises most goes on."""
+"""Searches share the time of a run: each asks for more seconds, and the one with the most promising gap gets them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_clock_stands_still_while_a_search_waits(monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def asking() -> Iterator[None]:
-    """A heuristic that asks for more seconds until it gets none; its allocation tells how often it got some."""
+    """Register a heuristic that asks for more seconds until it gets none; its allocation tells how often it got any."""
 
     @sg.heuristic("oef.asking")
     def asks(view: Any, context: Any) -> Any:

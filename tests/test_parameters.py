@@ -1,4 +1,4 @@
-"""Parameters of methods: what an id with settings means, wherever an id can stand."""
+"""Parameters of methods: an id with settings means the same wherever an id can be written."""
 
 from __future__ import annotations
 

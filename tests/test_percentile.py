@@ -23,17 +23,20 @@ from schedgap.models.engine.solve import build, solve
 from schedgap.models.gavel.fluid import build_p99
 
 JOBS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(1, 6)), min_size=1, max_size=7)
-"""Arrivals, how much later jobs may start at most, volumes."""
+"""Jobs as tuples: arrival, delay before a job may start, and volume."""
 
 
 def laid_out(jobs: list[tuple[int, int, int]]) -> tuple[Array, Array, Array]:
-    """Return arrivals, starts in slots of 4, and volumes."""
+    """Return arrivals, starts rounded up to slots of 4, and volumes, sorted by arrival."""
     since, _, volume = (np.array(x, float) for x in zip(*sorted(jobs), strict=True))
     return since, np.ceil(since / 4) * 4, volume
 
 
 def most(start: Array, due: Array, volume: Array) -> int:
-    """Return how many jobs can be in time on a machine that may interrupt them: no time between has too much to do."""
+    """Return how many jobs can be in time on a machine that may interrupt them, by trying all sets of jobs.
+
+    A set can be in time if no period has more work than time.
+    """
 
     def feasible(some: tuple[int, ...]) -> bool:
         return all(
@@ -61,7 +64,7 @@ def test_most_jobs_in_time_by_exhaustive_search(jobs: list[tuple[int, int, int]]
 
 @dataclass(frozen=True, eq=False)
 class Plain(FluidJobs):
-    """Jobs on one resource."""
+    """Fluid jobs on a single resource."""
 
     size: Array
 
@@ -113,7 +116,10 @@ def test_no_schedule_is_below_the_bound_and_the_milp_is_the_same(instance: Insta
 
 
 def test_on_one_gpu_the_longest_jobs_are_given_up() -> None:
-    """Of 102 jobs of a second each but one, which is given up, the last but one ends after 101 seconds."""
+    """The bound on the 99th percentile ignores the longest of 102 jobs on one GPU.
+
+    All but this job take a second, so the last but one of them ends after 101 s.
+    """
     jobs = [{"gpus": 1, "epochs": length, "rates": {"a": 1.0}} for length in (*[1] * 101, 50)]
     view = gavel.view(linear(jobs, {"a": 1}, slots=200))
     found = models.get("gavel.jct_p99").run(view).solution.bound

@@ -1,4 +1,4 @@
-"""Statistical figures: they draw what the frame says, take other axes, and refuse frames that say nothing."""
+"""Statistical figures draw what a data frame says, can be drawn into other axes, and refuse frames without data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures: what they draw, what they leave out, and that they are the same every time."""
+"""Figures: what they draw, what they leave out, and that they are the same each time."""
 
 from __future__ import annotations
 

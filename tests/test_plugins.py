@@ -1,4 +1,4 @@
-"""Plug-ins: a sixth paper from outside the package, what can be wrong, and methods of notebooks and scripts."""
+"""Plug-ins: a sixth paper from outside the package, plug-ins with errors, and methods from notebooks and scripts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import Allocation
 
 PAPER = sorted((ROOT / "tests" / "smith").iterdir())
-"""The files of a sixth paper, all that it takes."""
+"""The files of a plug-in that adds a sixth paper."""
 
 MINE = """
 from schedgap import heuristic
@@ -43,13 +43,13 @@ def mine(view, context):
 
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
-    """Take out what a test has registered."""
+    """Remove all methods that a test has registered."""
     yield
     plugins.restore(())
 
 
 def written(folder: Path, text: str, name: str = "mine.py") -> Path:
-    """Write a plug-in and return its path."""
+    """Write a plug-in to a file and return its path."""
     path = folder / name
     path.write_text(text)
     return path
@@ -60,7 +60,7 @@ def written(folder: Path, text: str, name: str = "mine.py") -> Path:
 
 @pytest.fixture
 def paper(tmp_path: Path) -> Path:
-    """Return a folder that holds the files of a sixth paper."""
+    """Return a folder with a copy of the sixth paper's files."""
     assert len([shutil.copy(path, tmp_path) for path in PAPER if path.is_file()]) <= 5
     return tmp_path
 
@@ -263,7 +263,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def installed(folder: Path, name: str, text: str) -> None:
-    """Install a distribution with an entry point, as pip would."""
+    """Make a distribution with an entry point, as pip would install it."""
     written(folder, text, f"{name}.py")
     (folder / f"{name}-1.2.dist-info").mkdir()
     written(folder / f"{name}-1.2.dist-info", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n", "METADATA")
@@ -296,7 +296,7 @@ def test_plug_ins_of_distributions_come_by_themselves_and_broken_ones_are_named(
 
 
 def row_of(method: str) -> Any:
-    """Run a method and the optimum in worker processes, and return the row of the method."""
+    """Run a method and OEF's optimum in worker processes; return the row of the method."""
     comparison = sg.compare("paper/oef-eq1", [method, "oef.efficiency"], jobs=1)
     return next(row for row in comparison.rows if row.method == method)
 
@@ -341,7 +341,7 @@ def test_what_goes_wrong_in_a_method_is_a_row(answer: Any, reason: str) -> None:
 
 @pytest.mark.parametrize("method", ["oef.mine", "oef.efficiency"])
 def test_a_method_that_writes_to_its_view_changes_nobody_elses(method: str, tmp_path: Path) -> None:
-    """The bound was 2 instead of 5, and the method optimal."""
+    """A method that changes its view does not change that of another; the bound stays 5, where it was 2 once."""
     text = MINE.replace("    print", "    view.speedups[:] = np.minimum(view.speedups, 1.0)\n    print")
     sg.load_plugin(written(tmp_path, f"import numpy as np{text}"))
     spec, instance = sg.heuristics.get("oef.mine"), sg.load("paper/oef-eq1")

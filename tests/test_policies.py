@@ -1,4 +1,4 @@
-"""The baselines as policies: whom they choose, on which types, on which servers."""
+"""The baselines as policies: which jobs they run, on which GPU types and servers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(work: Workload, hosts: Servers, policy: Policy, **options: Any) -> Trace
 
 
 def who(trace: Trace) -> list[list[int]]:
-    """Jobs that run, by round."""
+    """Return the jobs that run, by round."""
     return [sorted(set(trace.assignment(row).job.tolist())) for row in range(trace.rounds)]
 
 
@@ -128,7 +128,7 @@ def test_tiresias_puts_those_with_much_service_behind() -> None:
 
 
 def test_tiresias_orders_jobs_inside_queues_as_asked() -> None:
-    """One GPU, three jobs at once: by arrival the first keeps it, by service they take turns."""
+    """Three jobs on one GPU: by arrival the first keeps it, by attained service they take turns."""
     work, hosts = jobs(*({"work": 300.0} for _ in range(3)), rates=(1.0,)), cluster((0, 1))
 
     def ran(order: Any, threshold_gpu_s: float = 9e9, seed: int = 0) -> list[int]:
@@ -146,7 +146,7 @@ def test_tiresias_orders_jobs_inside_queues_as_asked() -> None:
 
 
 def test_running_jobs_of_tiresias_s_simulator_go_before_earlier_ones_that_wait() -> None:
-    """The second job starts beside a gang; once the first one could run in its place, it goes on all the same."""
+    """With the order ``running``, a running job goes on although an earlier one could now run in its place."""
     rows = {"work": 200.0, "gpus": 2}, {"work": 900.0, "gpus": 3}, {"work": 900.0}
     work, hosts = jobs(*rows, rates=(1.0,)), cluster((0, 3))
     first, listed = (who(run(work, hosts, Tiresias(work, hosts, order=o, threshold_gpu_s=9e9))) for o in ORDERS)
@@ -167,7 +167,7 @@ def test_tiresias_passes_over_who_does_not_fit_and_does_not_know_types() -> None
 @pytest.mark.parametrize("policy", [Tiresias, YarnCS])
 @pytest.mark.parametrize("types", ["free", "random"])
 def test_names_of_types_decide_nothing(policy: Any, types: str) -> None:
-    """Of types with as many free GPUs any may be the one, and a seed repeats which."""
+    """Among types with equally many free GPUs a job starts on either, and the same seed gives the same type."""
     work, hosts = jobs({"work": 500}), cluster((0, 2), (1, 2))
     first = [run(work, hosts, policy(work, hosts, types=types, seed=seed)).allocation[0, 2] for seed in range(20)]
     assert set(first) == {0, 1}
@@ -256,7 +256,7 @@ def mixes(draw: st.DrawFn) -> tuple[Workload, Servers]:
 
 
 def job_by_job(work: Workload, gangs: GangOptions, goal: str) -> tuple[float, float]:
-    """Optimal least value per weight, and optimal total value (at that least value), by a program over single jobs."""
+    """Return the largest least value per weight, and the largest total with it, by a program over single jobs."""
     pairs = np.argwhere(gangs.rates > 0)
     value = gangs.rates * work.gpus[:, None]
     if goal == "max_min":
@@ -314,7 +314,7 @@ def test_jobs_of_a_class_have_the_same_share_and_numbers_are_solved_once() -> No
 
 
 def test_max_min_by_hand() -> None:
-    """One GPU of each type; both are worth 1.5 on average, and trading gives everybody the type it is better on."""
+    """Two jobs get the GPU type on which each is faster; there is one GPU of each type."""
     work = jobs({"work": 1, "rates": (1.0, 2.0)}, {"work": 1, "rates": (2.0, 1.0)})
     gangs = GangOptions(work, cluster((0, 1), (1, 1)))
     member, program = classes(work, gangs, "max_min")
@@ -322,7 +322,7 @@ def test_max_min_by_hand() -> None:
 
 
 def most(work: Workload, gangs: GangOptions, floor: Array, rise: Array) -> float:
-    """Return the largest ``z`` such that every job can have its `floor` plus its `rise` times z, by scipy."""
+    """Return the largest z such that every job can have its `floor` plus z times its `rise`, found by scipy."""
     pairs = np.argwhere(gangs.rates > 0)
     mine = (pairs[:, 0] == np.arange(work.size)[:, None]).astype(float)
     value = mine * (gangs.rates[pairs[:, 0], pairs[:, 1]] * work.gpus[pairs[:, 0]])
@@ -354,7 +354,10 @@ def test_water_filling_raises_everybody_until_only_a_poorer_one_could_give(given
 
 
 def test_water_filling_by_hand() -> None:
-    """Six jobs share the slow GPU. Of the fast one more is left: all for one job where the total counts."""
+    """Water filling divides the GPU that is left over, where the total alone would give all of it to one job.
+
+    Six jobs share the slow GPU, and two jobs the fast one.
+    """
     slow, fast = {"work": 1, "rates": (1.0, 0.0)}, {"work": 1, "rates": (0.0, 2.0)}
     work = jobs(*[slow] * 6, {**fast, "weight": 1.0}, {**fast, "weight": 2.0})
     gangs = GangOptions(work, cluster((0, 1), (1, 1)))
@@ -370,7 +373,7 @@ def test_water_filling_by_hand() -> None:
 @given(mixes(), st.lists(st.tuples(st.floats(0.0, 50.0), st.floats(0.1, 30.0)), min_size=8, max_size=8))
 @settings(max_examples=60)
 def test_the_least_largest_rho_is_found(given_: tuple[Workload, Servers], times: list[tuple[float, float]]) -> None:
-    """All can finish in time for it, and for nothing that is a thousandth less."""
+    """The rates that are found suffice for the smallest largest ρ, and one that is a thousandth less is impossible."""
     work, hosts = given_
     gangs = GangOptions(work, hosts)
     if not (gangs.best_rate > 0).all():
@@ -387,7 +390,7 @@ def test_the_least_largest_rho_is_found(given_: tuple[Workload, Servers], times:
 
 
 def test_finish_time_fairness_by_hand() -> None:
-    """One GPU. The first job has waited for 300 s when the second one comes: it gets more than half."""
+    """The job that has waited longer gets more than half of the GPU, which equalises ρ."""
     work, hosts = jobs({"work": 600}, {"work": 600, "at": 250.0}, rates=(1.0,)), cluster((0, 1))
     policy = Gavel(work, hosts, "finish_time_fairness")
     assert who(run(work, hosts, policy, until_s=400)) == [[0], [0], [0], [1]]
@@ -398,7 +401,7 @@ def test_finish_time_fairness_by_hand() -> None:
 
 
 def test_rounds_follow_shares() -> None:
-    """Weights 1, 2 and 3 of one GPU: after many rounds, received rounds are as 1 : 2 : 3."""
+    """Jobs of weights 1, 2 and 3 on one GPU receive rounds as 1 : 2 : 3 in the long run."""
     work = jobs(*({"work": 1e9, "weight": w} for w in (1.0, 2.0, 3.0)), rates=(1.0,))
     hosts = cluster((0, 1))
     trace = run(work, hosts, Gavel(work, hosts), until_s=100 * 600)
@@ -480,7 +483,7 @@ def test_the_same_again(name: str) -> None:
 
 
 def test_gavel_s_makespan_policy_ends_first_and_its_max_min_policy_does_not() -> None:
-    """Three jobs want the fast GPU; all must be half done on it and half on slow ones to end together."""
+    """Gavel's goal ``makespan`` ends all jobs earlier than ``max_min``, which leaves a long job to the end."""
     work = jobs({"work": 6000.0}, *({"work": 1000.0} for _ in range(5)), rates=(1.0, 2.0))
     hosts = cluster((0, 1), (1, 1))
     ends = [run(work, hosts, Gavel(work, hosts, goal)).makespan_s for goal in ("max_min", "makespan")]

@@ -1,4 +1,4 @@
-"""Price and loss: what a requirement costs on an instance, what a method loses beyond it, and how both are told."""
+"""Price and loss: what a requirement costs on an instance, what a method loses beyond that, and how it is printed."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ PRICED = {"price_of": "envy-freeness", "price_at_least": 0.1, "price_at_most": 0
 
 
 def zhou(method: str, objective: float, bound: float = 100.0, **fields: Any) -> Row:
-    """Return a verified row of a minimisation whose optimum is not certified."""
+    """Return a verified row of a minimisation problem whose optimum is not certified."""
     gap = (objective - bound) / bound
     about = {"problem": "zhou.ps.completion", "sense": "min", "ratio_is_upper": True} | BASE
     return row(f"zhou.ps.{method}", MARK, objective, bound, gap=gap, ratio=objective / bound, **(about | fields))

@@ -1,4 +1,4 @@
-"""Optimistic profiling: which points it measures, how far its tables are from the true ones, what is shown of it."""
+"""Optimistic profiling: which levels it measures, how wrong its tables are, and what it prints."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UNLIMITED = np.full(1, np.inf)
 
 
 def one(sensitivity: Sensitivity, gpus: int = 1, speed: float = 1.0, cpus: float = 24.0) -> SynergyView:
-    """View of one job on the paper's servers."""
+    """Return a view of one job on the paper's servers."""
     group = ServerGroup(name="s", count=2, gpu_type="V100", gpus=8, cpus=cpus, memory_gb=500.0)
     job = Job(id="j", gpus=gpus, epochs=1000, rates={"V100": speed}, sensitivity=sensitivity)
     cluster = Cluster(gpu_types=(GpuType(name="V100"),), servers=(group,))
@@ -111,7 +111,7 @@ def test_the_search_takes_few_points_on_any_table(levels: int, threshold: float,
 
 @given(st.integers(2, 48), st.floats(1, 60), st.floats(0.01, 0.5))
 def test_a_skipped_half_costs_less_than_the_threshold(levels: int, knee: float, threshold: float) -> None:
-    """On the pipeline's axis (linear, then flat) the estimate is never above the truth and misses by the threshold."""
+    """On a table that rises and then is flat, estimates are never too high, and too low by at most the threshold."""
     cpus = np.arange(1.0, levels + 1)
     true = np.minimum(cpus, knee)
     found, points = estimated(cpus, true.tolist().__getitem__, UNLIMITED, threshold)
@@ -131,8 +131,10 @@ def test_errors_are_relative_to_the_truth() -> None:
 @pytest.mark.parametrize("name", TABLE_4)
 @pytest.mark.parametrize("gpus", [1, 8])
 def test_estimates_of_pipelines_are_within_3_percent_from_a_third_of_the_points(name: str, gpus: int) -> None:
-    """Published for ResNet18: 8 of 24 points, 3 %. M5 alone is 3.3 % off, at the 8 CPUs of one GPU where it saturates:
-    its last 7 % are less than the threshold."""
+    """A third of the levels gives tables of pipelines within 3 %, as published for ResNet18 (8 of 24).
+
+    Only M5 is 3.3 % off, at the 8 CPUs of one GPU at which it saturates: its last 7 % are less than the threshold.
+    """
     found = profiling(pipeline(name, gpus))
     assert found.levels[0, 0] == 24
     assert found.points[0, 0] <= 8
@@ -148,7 +150,7 @@ def test_the_one_above_3_percent() -> None:
 
 @pytest.mark.parametrize("gpus", [1, 8, 16])
 def test_the_memory_axis_follows_from_the_cache(gpus: int) -> None:
-    """With the axis of CPUs as it is, nothing is off, though all was measured with all memory."""
+    """With all CPU levels measured, tables are exact, although rates were measured with all memory only."""
     view = pipeline("Synergy M5", gpus)
     found = profiling(view, threshold=0.0)
     true = view.profiles.rate[0, 0]
@@ -192,12 +194,15 @@ MEASURED = {
     "Synergy M5": (0.15, 0.305),
     "Synergy DeepSpeech": (0.0, 0.0),
 }
-"""Largest error with all memory, and from 62.5 GB on, rounded up."""
+"""Largest errors of estimated tables by model: with all memory, and from 62.5 GB on."""
 
 
 @pytest.mark.parametrize("name", TABLE_4)
 def test_estimates_of_measured_matrices(name: str) -> None:
-    """Five of nine levels; at 20.83 GB, where matrices fall to 0.1, the processes of the model do not fit at all."""
+    """Profiling measures five of nine levels of these matrices, with errors as in :data:`MEASURED`.
+
+    At 20.83 GB, where some matrices fall to 0.1, the process of the fitted pipeline does not fit at all.
+    """
     found = profiling(matrix(name))
     assert (found.points[0, 0], found.levels[0, 0]) == (5, 9)
     with_all, usual = MEASURED[name]
@@ -304,7 +309,7 @@ def test_instances_without_sensitivities_have_no_section() -> None:
 
 
 def mean_s(reference: str, policy: str) -> float:
-    """Mean completion time of a simulation that the checker, which knows the true tables only, agrees with."""
+    """Simulate a policy, check the history by the true tables, and return the mean completion time."""
     instance, spec = instances.load(reference), POLICIES.get(f"synergy.{policy}")
     true, rules = synergy.view(instance), spec.rules(Rules())
     decide = spec.build(instance, models.oracle)
@@ -315,7 +320,7 @@ def mean_s(reference: str, policy: str) -> float:
 
 @pytest.mark.parametrize(("sensitivity", "most"), [("pipeline", 1.03), ("matrix", 1.15)])
 def test_a_scheduler_that_decides_by_profiles_loses_little(sensitivity: str, most: float) -> None:
-    """Progress always comes from the true tables; only the decisions rest on what was profiled.
+    """A scheduler that decides by profiled tables loses little, while jobs advance by the true tables.
 
     Measured matrices cost more: the fitted memory of M5 is up to 30 % off.
     """
@@ -326,7 +331,7 @@ def test_a_scheduler_that_decides_by_profiles_loses_little(sensitivity: str, mos
 
 @pytest.mark.parametrize("name", ["tune.srtf", "refill.las", "greedy.ftf", "tetris.static", "drf.tune", "opt.fifo"])
 def test_noise_changes_decisions_and_jobs_advance_by_the_truth(name: str) -> None:
-    """A seed draws the same errors again, another one others."""
+    """Noise changes completion times; the same seed gives the same errors, another seed others."""
     drawn = [
         mean_s("gen/synergy-32?jobs=40", f"{name}?{noise}")
         for noise in ("noise=0", "noise=0.3", "noise=0.3&noise_seed=0", "noise=0.3&noise_seed=1")
@@ -341,7 +346,7 @@ def test_proportional_allocation_needs_no_profiles() -> None:
 
 
 def test_a_job_that_was_estimated_not_to_run_runs() -> None:
-    """Storage should deliver nothing at 20 GB, and yet the job runs there."""
+    """A job keeps its true rate where its profile says that storage delivers nothing."""
     given = {"cpus_per_gpu": (1.0, 3.0), "memory_gb_per_gpu": (20.0, 60.0), "progress": ((1.0, 1.0), (2.0, 2.0))}
     seen = one(MatrixSensitivity(**given))
     estimate = profiled(seen.profiles, np.zeros((1, 1, 2)), seen.needs.limit)

@@ -1,4 +1,4 @@
-"""Schedulers from elsewhere (``--policy exec:…``): examples, protocol, bad programs, and how they end."""
+"""External schedulers (``--policy exec:…``): examples, the protocol, faulty programs, and how programs end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ read line; {}
 
 
 def written(folder: Path, text: str, name: str = "mine") -> Path:
-    """Write a program and return its path."""
+    """Write an executable program and return its path."""
     path = folder / name
     path.write_text(text)
     path.chmod(0o755)
@@ -55,12 +55,12 @@ def written(folder: Path, text: str, name: str = "mine") -> Path:
 
 
 def answering(run: str, number: int = FIRST_ROUND) -> str:
-    """Return a program that answers its first state with these entries, and no other."""
+    """Return a program that answers the first state with these entries, and then stops."""
     return HELLO + f'echo \'{{"type":"assignment","round":{number},"run":{run}}}\'; read line'
 
 
 def task(path: Path, **limits: float) -> SimulationTask:
-    """Return the simulation of a program on the small instance."""
+    """Return the task that simulates a program on the small instance."""
     rules, policy = rules_for(TINY, Options()), f"exec:{path}"
     given = (*sent(TINY), policy, 0, rules)
     return SimulationTask(*given, program=named(policy), limits=Limits(**limits))  # type: ignore[arg-type]
@@ -79,7 +79,7 @@ def gone(pid: int) -> bool:
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Return a function that gives the executable of an example, compiled once."""
+    """Return a function that compiles an example program once and returns its executable."""
     folder = tmp_path_factory.mktemp("examples")
 
     def path(name: str) -> Path:
@@ -268,7 +268,7 @@ BAD = {
     answering(f'[{{"job":{10**30},"server":0,"gpus":1}}]'): "a job is identified by its index, from 0",
     answering("[]"): "round 8: the program exited with status 0 without answering",
 }
-"""Programs, and what their rows say."""
+"""Faulty programs, and the reason that each one's row states."""
 
 
 @pytest.mark.parametrize("text", BAD)
@@ -284,7 +284,7 @@ def test_a_bad_program_is_one_clear_row(text: str, tmp_path: Path, monkeypatch: 
 def test_bad_programs_leave_the_others_their_rows(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Time is up for the program that hangs once it has begun, and for no other."""
+    """Programs that fail or hang end only their own rows."""
     begun = tmp_path / "pid"
 
     def left_s(worker: Worker) -> float:
@@ -315,7 +315,7 @@ echo $! $$ >{0}/pids.partial; mv {0}/pids.partial {0}/pids
 {1}
 while :; do :; done
 """
-"""A program that has started another, writes down both and never ends."""
+"""A program that starts another one, writes down both process numbers, and ignores signals."""
 
 
 def test_a_program_ends_with_its_worker(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Published numbers: each one in the catalogue is measured by a study or says why not, and stands beside its row."""
+"""Published numbers: each one in the catalogue is measured by a study or says why not, and is beside its row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from schedgap.instances.schema import Instance, Published
 REFS = references()
 AWS = "gen/hadar-aws"
 EXAMPLES = [ref for ref in REFS if not ref.startswith("gen/") and load(ref).published]
-"""Instances so small that everything published about them is run here."""
+"""Instances that are so small that all numbers published about them are measured here."""
 
 
 def entry(quantity: str, method: str = "zhou.ps.online", value: Any = 1.0, **known: Any) -> Published:

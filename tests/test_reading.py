@@ -1,4 +1,4 @@
-"""The reading of the raw instance by checkers and rules agrees with the views of models and heuristics.
+"""Checkers and rules read a raw instance as models and heuristics read it through views.
 
 They share no code. Where they differ, one of them misreads what the schema says.
 """
@@ -31,7 +31,7 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.workload import server_names, servers, workload
 
 Pair = tuple[str, Any, Any]
-"""A name, and the same quantity of the view and of the reading."""
+"""A quantity's name, its value in the view, and its value in the checker's reading."""
 
 SECONDS = np.array([1.0, 59.9, 3600.0, 1e5])
 
@@ -158,7 +158,7 @@ READINGS: dict[str, Callable[[Any, Any], Iterator[Pair]]] = {
 
 
 def differences(instance: Instance) -> list[str]:
-    """Return what the reading and the views of an instance find different, by paper."""
+    """Return the quantities that the views and the checkers' readings of an instance disagree on, by paper."""
     found = []
     for paper, reading in READINGS.items():
         try:

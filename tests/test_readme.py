@@ -1,7 +1,7 @@
-"""What the README and the pages of the site show is true: every block runs, printed numbers are today's.
+"""What the README and the pages of the site show is true: every block runs, and printed numbers are today's.
 
-Commands run as they stand on their page, one after the other in one folder, with the files that the page speaks of.
-What would take long is replaced by something smaller (:data:`SMALLER`).
+Commands run as they stand on their page, one after the other in one folder, with the files that the page mentions. What
+would take long is replaced by something smaller (:data:`SMALLER`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from schedgap.instances import load, plugins
 README = (ROOT / "README.md").read_text()
 PAGES = {page.stem: page.read_text() for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
 ELSEWHERE = ("make ", ".venv/bin/", "sacct ")
-"""Beginnings of lines that install something, start a server, or ask Slurm; tests run in what they have installed."""
+"""Beginnings of lines that tests do not run: they install something, start a server, or ask Slurm."""
 
 SMALLER = {
     "gen/200jobs": "gen/20jobs",
@@ -70,7 +70,7 @@ SMALLER = {
     "results/<a>": "run",
     "results/<b>": "other",
 }
-"""What a line says, and what the tests run in its place."""
+"""Parts of commands that would take long, and what tests run in their place."""
 
 SWEEP = """
 title = "Two rules"
@@ -101,7 +101,7 @@ def blocks(language: str, text: str = "".join(PAGES.values())) -> list[str]:
 
 
 def lines(page: str) -> list[str]:
-    """Return the commands of a page, without the remarks beside them."""
+    """Return the commands that a page shows, without the remarks beside them."""
     code = (line for name in ("", "console") for block in blocks(name, PAGES[page]) for line in block.splitlines())
     return [re.split(r"\s{3,}", line)[0] for line in code if line.startswith(("harness ", "g++ ", *ELSEWHERE))]
 

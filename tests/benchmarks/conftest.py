@@ -1,4 +1,4 @@
-"""Benchmark lines: ours, the reference measured in the same run, their ratio and the target. Nothing is asserted.
+"""Benchmarks measure our code beside a reference, and report seconds, ratio and target; nothing is asserted.
 
 ``make bench`` prints every line and writes them to ``results/bench/lines.json`` with machine and versions. With
 ``BENCH_ROUNDS=1`` everything is measured once: for a quick look, since medians of three are what counts.
@@ -74,11 +74,11 @@ class Line:
 
 LINES: list[Line] = []
 ABSENT: list[tuple[str, str]] = []
-"""What cannot be measured, and why."""
+"""Measurements that are not possible here: name and reason."""
 
 
 class Bench:
-    """Times things and records lines; ours goes through pytest-benchmark, the reference through the same clock."""
+    """Times functions and records result lines; pytest-benchmark times our side, the same clock times the reference."""
 
     most_rounds = MOST_ROUNDS
 
@@ -87,7 +87,7 @@ class Bench:
         self._timed = False
 
     def time(self, function: Callable[[], Any], rounds: int = 3) -> float:
-        """Return the median seconds of our side, measured by pytest-benchmark (once per benchmark)."""
+        """Return the median seconds of our side; the first call in a benchmark is measured by pytest-benchmark."""
         if self._timed:
             return self.reference(function, rounds)
         self._timed = True
@@ -96,7 +96,7 @@ class Bench:
 
     @staticmethod
     def reference(function: Callable[[], Any], rounds: int = 3) -> float:
-        """Return the median seconds of the reference."""
+        """Return the median seconds of the reference's side."""
         seconds = []
         for _ in range(min(rounds, MOST_ROUNDS)):
             began = time.perf_counter()
@@ -134,14 +134,14 @@ class Bench:
         self._keep(Line(self._section, name, ours, reference, ratio, target, met, capped, recorded, note))
 
     def gap(self, name: str, seconds: float, gap: float, goal: float, note: str, *, enough: bool = True) -> None:
-        """Record what is open after so many seconds, and what may be; `enough` is what else the goal asks."""
+        """Record the gap between bound and schedule after some seconds; `enough` is what else the goal asks."""
         met, target = gap <= goal and enough, f"gap {100 * gap:.3g} %, goal {100 * goal:.3g} %"
         self._keep(Line(self._section, name, seconds, target=target, met=met, note=note, gap=gap, goal=goal))
 
     def growth(
         self, name: str, sizes: Sequence[int], seconds: Sequence[float], note: str = "", most: float | None = None
     ) -> None:
-        """Record the exponent fitted to seconds over sizes (slope in log-log), which is to be `most` at most."""
+        """Fit seconds over sizes in log-log scale, and record the exponent; it should be at most `most`."""
         exponent = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
         measured = ", ".join(f"{n}: {s:.3g} s" for n, s in zip(sizes, seconds, strict=True))
         self._keep(
@@ -159,7 +159,7 @@ class Bench:
         )
 
     def absent(self, name: str, reason: str) -> NoReturn:
-        """Note that something cannot be measured, and skip the rest of the benchmark."""
+        """Note that something cannot be measured here, and skip the rest of the benchmark."""
         ABSENT.append((name, " ".join(reason.split())))
         pytest.skip(reason)
 
@@ -170,12 +170,12 @@ class Bench:
 
 @pytest.fixture
 def bench(benchmark: Any, request: pytest.FixtureRequest) -> Bench:
-    """Return the recorder of this benchmark."""
+    """Return the object with which a benchmark times and records."""
     return Bench(benchmark, Path(request.node.fspath).stem.removeprefix("test_"))
 
 
 def printed(line: Line) -> str:
-    """Return a line as text."""
+    """Return a result line as printed text."""
     reference = "–" if line.reference is None else f"{line.reference:.3g} s{'*' if line.recorded else ''}"
     ratio = "–" if line.ratio is None else f"{'≥ ' if line.capped else ''}{line.ratio:.3g}×"
     met = {True: "✓", False: "✗", None: " "}[line.met]
@@ -218,7 +218,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def write_goals(path: Path) -> None:
-    """Write the gap lines as a table, if there are any."""
+    """Write the lines with gaps and goals as a Markdown table, if there are any."""
     rows = [
         f"| {x.name} | {100 * x.gap:.3g} % | {100 * x.goal:.3g} % | {'✓' if x.met else '✗'} | {x.ours:.3g} | {x.note} |"
         for x in LINES

@@ -1,8 +1,9 @@
-"""Zhou's (2) with interval variables in CP-SAT, as a program: OR-Tools cannot be loaded beside highspy.
+"""A program that solves Zhou's (2) with interval variables in CP-SAT; OR-Tools cannot be loaded beside highspy.
 
-A job has an optional interval for each way to run it, and starts once. Servers are counted together, those of a class
-for workers and all of them for workers and one PS each: a relaxation, so that the bound is one for (2), while what it
-finds need not fit onto servers. Prints ``[seconds, incumbent, bound]`` as JSON, a line whenever one gets better.
+Each job has an optional interval for every way to run it, and starts once. Servers are counted together: those of a
+class for workers, and all of them for workers and one PS each. This is a relaxation: its bound is one for (2), but its
+schedules need not fit onto servers. The program prints a line ``[seconds, incumbent, bound]`` as JSON whenever
+incumbent or bound improves.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ortools.sat.python import cp_model
 
 
 def main(path: str, limit_s: float, threads: int) -> None:
-    """Solve what an ``.npz`` file has: options of jobs with slots and needs, arrivals, weights, capacities, an end."""
+    """Solve the problem in an ``.npz`` file: options of jobs, slots, needs, arrivals, weights, capacities, an end."""
     with np.load(path) as arrays:
         a = {name: arrays[name].tolist() for name in arrays.files}
     m = cp_model.CpModel()

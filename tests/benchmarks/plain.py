@@ -1,4 +1,4 @@
-"""Compiled inner loops as the plain Python that they are written in: what compiling them is measured against."""
+"""Runs compiled loops as plain Python, to measure what compiling them gains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @contextmanager
 def plain_python(*modules: ModuleType) -> Iterator[None]:
-    """Run the loops of these modules uncompiled inside."""
+    """Run the functions of these modules uncompiled, as plain Python, within the block."""
     found = [(module, *item) for module in modules for item in vars(module).items()]
     compiled = [(module, name, function) for module, name, function in found if hasattr(function, "py_func")]
     try:

@@ -1,4 +1,4 @@
-"""Every bound of a whole comparison: its certificate is accepted, and refused with one digit changed."""
+"""Certificates of a whole comparison are accepted as written, and refused if one digit of a bound is changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schedgap.harness.studies.compare.run import compare
 
 
 def refused(files: list[Path]) -> dict[str, str]:
-    """Return why certificates are refused that are not, by the script in a process of its own."""
+    """Run the checking script on certificates, and return the reason for each that it refuses."""
     command = [sys.executable, str(EXAMPLES / "check_certificate.py")]
     ran = (
         (file.name, subprocess.run([*command, str(file)], capture_output=True, text=True, check=False))
@@ -37,7 +37,7 @@ def other_digit(path: Path) -> None:
 
 
 def still_accepted(path: Path) -> bool:
-    """Whether a changed certificate is accepted with new digests where its bound is too good."""
+    """Return whether a certificate with a bound that is slightly too good, and with right digests, is accepted."""
     content: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
     instance = json.loads((path.parent.parent / "instances" / f"{content['instance']}.json").read_bytes())
     sense, value = checker.proved(content, instance)
@@ -50,7 +50,7 @@ def still_accepted(path: Path) -> bool:
 
 
 def test_every_bound_of_all_papers_is_proved(bench, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    """All papers on ``gen/200jobs``, five seconds for each model: a line says how many bounds are proved."""
+    """All bounds of all papers on ``gen/200jobs`` (five seconds per model) have certificates that are accepted."""
     found = compare("gen/200jobs", limits=Limits(time_limit_s=5.0), results=tmp_path, jobs=1)
     assert found.folder is not None
     files = sorted((found.folder / "certificates").iterdir())

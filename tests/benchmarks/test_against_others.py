@@ -1,7 +1,7 @@
-"""Bound and incumbent after so many seconds: our columns beside HiGHS, SCIP and CP-SAT on the whole models.
+"""Our column generation beside HiGHS, SCIP and CP-SAT on whole models: bound and incumbent after some seconds.
 
-``BENCH_SECONDS=10`` stops after 10 s; otherwise the columns are 10 s and 60 s, read from one run. Building a model and
-passing it to a solver is not counted, which favours the others.
+``BENCH_SECONDS=10`` stops after 10 s; otherwise our numbers are those after 10 s and 60 s of one run. Building a model
+and passing it to a solver is not counted, which favours the other solvers.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ METHODS = (
 )
 ENDS = ("bound", "incumbent")
 SCALE = 10
-"""Parts of a unit that resources are counted in; those of ``gen/…jobs`` are whole then."""
+"""Amounts of resources are counted in tenths of a unit; those of ``gen/…jobs`` are then whole numbers."""
 
 
 def after(seconds: float, trace: Sequence[TracePoint]) -> str:
-    """Return bound, incumbent and gap at a moment."""
+    """Return bound, incumbent and gap of a trace after some seconds, as text."""
     seen = [point for point in trace if point.time_s <= seconds * 1.05]
     # A point of ours has a bound or an incumbent.
     last = (next((v for p in reversed(seen) if (v := getattr(p, name)) is not None), None) for name in ENDS)
@@ -67,7 +67,7 @@ def test_whole_models_and_columns(bench, method: str, jobs: int) -> None:  # typ
 
 @pytest.mark.parametrize("jobs", SIZES)
 def test_zhou_with_intervals(bench, jobs: int, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    """CP-SAT's own way to say (2); its incumbents ignore on which server a worker is."""
+    """CP-SAT solves Zhou's (2) with interval variables; its incumbents ignore on which server a worker is."""
     pytest.importorskip("ortools")
     view = PAPERS.get("zhou").view(instances.load(f"gen/{jobs}jobs"))
     save(view.architectures["ps"], tmp_path / "model.npz")
@@ -83,7 +83,7 @@ def test_zhou_with_intervals(bench, jobs: int, tmp_path: Path) -> None:  # type:
 
 
 def traced(lines: list[tuple[float, float | None, float]]) -> list[TracePoint]:
-    """Return the progress, with the last incumbent where a line has none."""
+    """Return trace points from a program's lines; a line without an incumbent repeats the last one."""
     found: list[TracePoint] = []
     for at, incumbent, bound in lines:
         last = found[-1].incumbent if found else None
@@ -92,7 +92,7 @@ def traced(lines: list[tuple[float, float | None, float]]) -> list[TracePoint]:
 
 
 def save(a: Architecture, path: Path) -> None:
-    """Write what the program needs; of options that take the same, the fastest."""
+    """Write the problem to a file for :mod:`intervals_cp`; of options with equal needs, only the fastest is kept."""
     m, o = a.machines, a.options
     keys = np.stack((o.job, o.worker_type, o.ps_type, o.workers, o.slots), axis=1)
     keys = keys[np.lexsort(keys.T[::-1])]

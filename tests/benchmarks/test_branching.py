@@ -1,4 +1,4 @@
-"""Branch and price: against models by HiGHS alone on many random instances, and the goals for gaps."""
+"""Branch and price gives the optima of HiGHS on many random instances, and its gaps are measured against goals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.engine.solve.session import peak_mb
 
 COUNT = int(os.environ.get("BENCH_INSTANCES", "2000"))
-"""Random instances for each model."""
+"""Number of random instances on which each model is tried."""
 
 PAIRS = {
     "hadar.p2.columns": "hadar.p1",
@@ -34,17 +34,17 @@ PAIRS = {
     "admission.columns": "admission.offline",
     "admission.columns.from_arrival": "admission.offline.from_arrival",
 }
-"""Models that branch and price, and models by HiGHS alone; copies of jobs have a MILP in their tests."""
+"""Each model that branches and prices, with the whole model of the same problem; ``None`` for copies of jobs."""
 
 CLOSE = 2e-6
-"""Relative difference of optima that counts as none: the gap to which HiGHS solves."""
+"""Optima that differ by at most this fraction count as equal; HiGHS solves to this gap."""
 
 LARGEST = 600
-"""Jobs times servers times slots of the MILP over copies."""
+"""Most jobs times servers times slots for which the MILP over copies is solved."""
 
 
 def right_answer(model: str, view: Any) -> tuple[str, float | None] | None:
-    """Return status and optimum by the other model; ``None`` where it does not apply."""
+    """Return status and optimum of the whole model of the same problem; ``None`` if that model does not apply."""
     if PAIRS[model] is None:
         if view.size * view.servers.size * view.slots > LARGEST:
             return None
@@ -57,7 +57,7 @@ def right_answer(model: str, view: Any) -> tuple[str, float | None] | None:
 
 
 def mistake(model: str, view: Any, right: tuple[str, float | None]) -> str | None:
-    """Return what is wrong with the answer of a model that has a minute."""
+    """Solve an instance for up to a minute; return what is wrong with the answer, ``None`` if nothing is."""
     spec = models.get(model)
     outcome = spec.run(view, SolveOptions(time_limit_s=60))
     found, (status, value) = outcome.solution, right
@@ -74,7 +74,7 @@ def mistake(model: str, view: Any, right: tuple[str, float | None]) -> str | Non
 
 @pytest.mark.parametrize("model", PAIRS)
 def test_random_instances_are_proved(bench, model: str) -> None:  # type: ignore[no-untyped-def]
-    """Status and optimum are those of the other model, every time, and the decision is worth it."""
+    """On random instances, status and optimum equal those of HiGHS, and the decision has that value."""
     spec, rng = models.get(model), np.random.default_rng(7)
     tried, wrong = 0, []
 
@@ -99,7 +99,7 @@ def test_random_instances_are_proved(bench, model: str) -> None:  # type: ignore
 
 
 class Goal(NamedTuple):
-    """Largest gap after so many seconds, and most megabytes."""
+    """What a model should reach on an instance: a gap after some seconds, within some memory."""
 
     instance: str
     model: str
@@ -127,7 +127,7 @@ GOALS = [
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: f"{goal.instance}-{goal.model}")
 def test_gaps_against_the_goals(bench, goal: Goal) -> None:  # type: ignore[no-untyped-def]
-    """What is open after the goal's seconds, without the decisions of heuristics."""
+    """Measure the gap of a model after the goal's seconds, without decisions of heuristics to start from."""
     spec = models.get(goal.model)
     view = PAPERS.get(spec.paper).view(instances.load(goal.instance))
     reached(bench, goal, lambda: spec.run(view, SolveOptions(time_limit_s=goal.seconds)).solution)
@@ -135,7 +135,7 @@ def test_gaps_against_the_goals(bench, goal: Goal) -> None:  # type: ignore[no-u
 
 @pytest.mark.parametrize("arch", ["ps", "ra"])
 def test_gaps_of_interrupted_schedules(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
-    """A schedule that interrupts nobody is one that may; the bound is that of schedules that may."""
+    """Measure the gap between a schedule without interruptions and a bound on schedules with them."""
     view = PAPERS.get("zhou").view(instances.load("gen/200jobs"))
     goal = Goal("gen/200jobs", f"zhou.{arch}.intervals", 0.05, 60)
 
@@ -148,7 +148,7 @@ def test_gaps_of_interrupted_schedules(bench, arch: str) -> None:  # type: ignor
 
 
 def reached(bench: Any, goal: Goal, run: Callable[[], Any]) -> None:
-    """Record the gap of a goal."""
+    """Run a model, and record the gap that it reaches beside the goal."""
     found: list[Any] = []
     began = time.process_time()
     seconds = bench.time(lambda: found.append(run()), rounds=1)

@@ -1,4 +1,4 @@
-"""Column generation, per iteration: adding columns to a master, and solving it again, in ways that one could choose."""
+"""One iteration of column generation in several ways: adding columns to the master problem, and solving it again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from schedgap.models.engine.solve import SolveOptions, build, compile_model
 from schedgap.models.engine.solve.session import DUAL_SIMPLEX, PRIMAL_SIMPLEX
 
 ROWS, BLOCKS, KNOWN, NEW = 500, 100, 2000, 100
-"""Capacities, blocks, columns that are known, and columns per batch."""
+"""Numbers of capacity rows, blocks, known columns, and new columns per batch."""
 
 USES = pytest.mark.parametrize("uses", [10, 50])
-"""Capacities that a column uses."""
+"""Number of capacity rows that each column uses."""
 
 
 def columns(count: int, uses: int, seed: int) -> Columns:
-    """Random columns: longer ones are worth more."""
+    """Return random columns; those that use more are worth more."""
     rng = np.random.default_rng(seed)
     listed = []
     for c in range(count):
@@ -35,14 +35,14 @@ def columns(count: int, uses: int, seed: int) -> Columns:
 
 @cache
 def case(uses: int) -> tuple[Packing, Columns, Columns]:
-    """A master of 500 rows, its columns, and a batch of new ones."""
+    """Return a packing problem of 500 rows, its known columns, and a batch of new ones."""
     packing = Packing(np.full(ROWS, 0.4 * BLOCKS * uses * 2 / ROWS), BLOCKS)
     return packing, columns(KNOWN, uses, 0), columns(NEW, uses, 1)
 
 
 @cache
 def basis(uses: int) -> Any:
-    """The optimal basis of the known columns, found once."""
+    """Return the optimal basis of the master problem with the known columns."""
     packing, known, _ = case(uses)
     master = Master(Domain.of(packing), known, SolveOptions())
     master.solve()
@@ -50,7 +50,7 @@ def basis(uses: int) -> Any:
 
 
 def solved(uses: int) -> tuple[Master, Columns]:
-    """Return a master at its optimum, and the new columns."""
+    """Return a master problem that is solved with the known columns, and the new columns."""
     packing, known, new = case(uses)
     master = Master(Domain.of(packing), known, SolveOptions())
     master._session.highs.setBasis(basis(uses))
@@ -60,7 +60,7 @@ def solved(uses: int) -> tuple[Master, Columns]:
 
 @USES
 def test_adding_columns(bench, uses: int) -> None:  # type: ignore[no-untyped-def]
-    """Ours is ``Master.add``: joining the batch and ``highspy.addCols``."""
+    """Time ``Master.add`` (``highspy.addCols``) against a rebuilt matrix, Pyomo, and Pyomo's persistent solver."""
     packing, known, new = case(uses)
     master, _ = solved(uses)
     ours = bench.time(lambda: master.add(new), rounds=9)
@@ -78,7 +78,7 @@ def test_adding_columns(bench, uses: int) -> None:  # type: ignore[no-untyped-de
 
 
 def handed_over(packing: Packing, both: Columns, known: Any) -> None:
-    """Rebuild the matrix with all columns and start from the basis, extended by nonbasic columns."""
+    """Rebuild the matrix with known and new columns, and start from the old basis; new columns are nonbasic."""
     master = Master(Domain.of(packing), both, SolveOptions())
     extended = highspy.HighsBasis()
     more = [highspy.HighsBasisStatus.kLower] * NEW
@@ -88,7 +88,7 @@ def handed_over(packing: Packing, both: Columns, known: Any) -> None:
 
 
 def persistent_case(uses: int) -> tuple[Any, Any]:
-    """A Pyomo master in the persistent solver that is to be changed."""
+    """Return a Pyomo model of the master problem in Pyomo's persistent solver, which is to be changed."""
     from pyomo.contrib.appsi.solvers import Highs
 
     packing, known, _ = case(uses)
@@ -99,7 +99,7 @@ def persistent_case(uses: int) -> tuple[Any, Any]:
 
 
 def grown(persistent: tuple[Any, Any], new: Columns) -> None:
-    """Add variables, and change the rows and the objective that they are in, as Pyomo has no way to add columns."""
+    """Add the new columns in Pyomo, which can only add variables and then change the rows that they are in."""
     model, solver = persistent
     model.more = pyo.Var(range(len(new)), domain=pyo.NonNegativeReals)
     by_row = sp.csr_array(new.use)
@@ -116,7 +116,7 @@ def grown(persistent: tuple[Any, Any], new: Columns) -> None:
 
 @USES
 def test_solving_again(bench, uses: int) -> None:  # type: ignore[no-untyped-def]
-    """New columns keep the basis primal feasible: primal simplex goes on, dual simplex begins a phase one."""
+    """After new columns the basis stays primal feasible: primal simplex goes on, dual simplex starts a phase one."""
     took: dict[int, list[float]] = {PRIMAL_SIMPLEX: [], DUAL_SIMPLEX: []}
 
     def run(strategy: int) -> None:

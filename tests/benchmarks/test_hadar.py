@@ -1,4 +1,4 @@
-"""Hadar's P2 by column generation: against the monolithic P1, with and without its levers, and growth with jobs."""
+"""Hadar's P2 by column generation against the whole P1, with and without its accelerations, and growth with jobs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.engine.solve.session import peak_mb
 
 P1_LIMIT_S = 20.0
-"""Seconds of HiGHS on P1, beside those that it takes to build: more than the bound takes in all."""
+"""Seconds that HiGHS gets for P1, without building it: more than the bound takes in all."""
 
 
 MOVES = 5000
-"""Moves of ruin and recreate: the first annealing of 200 jobs has 4000."""
+"""Number of moves of ruin and recreate that are timed; the first annealing of 200 jobs has 4000."""
 
 WHOLE_S = 30.0
-"""Seconds for bound and schedule of 2000 jobs."""
+"""Seconds for the bound and schedule of 2000 jobs."""
 
 
 def view_of(ref: str) -> HadarView:
@@ -38,7 +38,7 @@ def bound(view: HadarView, **options: float) -> float:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """Kernels are compiled before anything is timed."""
+    """Compile all kernels before anything is timed."""
     bound(view_of("paper/hadar-fig1"))
 
 
@@ -87,7 +87,7 @@ def test_schedule_near_the_bound(bench) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_promised_gaps(bench) -> None:  # type: ignore[no-untyped-def]
-    """Bound and schedule of 200 jobs have the gaps that the test suite asks of smaller instances."""
+    """The bound and the schedule of 200 jobs have the gaps that tests ask of smaller instances."""
     ours = bench.time(lambda: within_the_promised_gaps("gen/200jobs"), rounds=1)
     bench.line("P2, gen/200jobs, within the promised gaps", ours, None, "≤ 60 s", most=60.0)
 
@@ -100,7 +100,7 @@ def test_smoothing(bench) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_2000_jobs_and_growth(bench) -> None:  # type: ignore[no-untyped-def]
-    """The same day with ten times the jobs on ten times the GPUs."""
+    """Measure 2000 jobs, and how time grows if jobs and GPUs grow together."""
     sizes = (50, 200, 1000, 2000)
     views = {n: view_of(f"gen/{n}jobs") for n in sizes}
     gaps = []
@@ -122,7 +122,7 @@ def test_2000_jobs_and_growth(bench) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_growth_with_gpus(bench) -> None:  # type: ignore[no-untyped-def]
-    """The same load by 200 jobs, which are longer on more GPUs."""
+    """Measure how time grows with GPUs, for 200 jobs that get longer so that the load stays the same."""
     servers = (3, 5, 8, 12)
     views = [view_of(f"gen/200jobs?servers_per_type={n}") for n in servers]
     seconds = [bench.reference(lambda v=v: bound(v), rounds=1) for v in views[:-1]]

@@ -1,4 +1,4 @@
-"""Hadar online: one round at up to 2048 queued jobs, against the same round in plain Python."""
+"""Hadar online: the time of one round with up to 2048 queued jobs, compiled and in plain Python."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PAPER = "paper: < 7 min"
 
 
 def queued(jobs: int) -> HadarView:
-    """Jobs of ``gen/200jobs`` on a cluster that grows with them, as in Fig. 5 (1 GPU per 3.3 jobs)."""
+    """Return a view with so many jobs of ``gen/200jobs`` and a cluster that grows with them, as in Fig. 5."""
     return view(instances.load(f"gen/200jobs?jobs={jobs}&servers_per_type={max(1, jobs // 40)}"))
 
 
 def first_round(v: HadarView, jobs: int | None = None) -> RoundToPlan:
-    """All jobs have just come, the cluster is empty."""
+    """Return a round in which all jobs have just arrived and the cluster is empty."""
     rows = np.arange(v.size if jobs is None else jobs)
     nothing, held = np.zeros(v.servers.size, np.int64), np.zeros((0, 3), np.int64)
     return RoundToPlan(rows, v.workload.work[rows], 0, nothing, held)
@@ -48,7 +48,7 @@ def planned(made: Planner, around: RoundToPlan, exact: int = EXACT_QUEUE) -> Gan
 
 
 def interpreted(made: Planner, around: RoundToPlan) -> None:
-    """Plan the greedy round with the kernels' Python bodies."""
+    """Plan a greedy round with the kernels as plain Python."""
     from schedgap.heuristics.hadar import _beam, _kernels
 
     with plain_python(_kernels, _beam):

@@ -1,4 +1,4 @@
-"""OEF: lazy rows against the full LP, and growth with tenants."""
+"""OEF with envy rows that are added when violated, against the full LP, and growth with tenants."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FULL_S = 60.0
 
 
 def scale(tenants: int) -> OefView:
-    """Tenants with random increasing speedups on ten GPU types."""
+    """Return a view of tenants with random increasing speedups on ten GPU types."""
     return PAPERS.get("oef").view(instances.load(f"gen/oef-scale?tenants={tenants}"))
 
 
 @pytest.mark.parametrize(("tenants", "least"), [(200, 4.0), (400, 8.0)])
 def test_lazy_against_full(bench, tenants: int, least: float) -> None:  # type: ignore[no-untyped-def]
-    """The full LP is stopped at one and a half times what would meet the target."""
+    """Time lazy rows against the full LP, which is stopped at 1.5 times the time that meets the target."""
     view = scale(tenants)
     outcomes, whole = [], []
     lazy = bench.time(lambda: outcomes.append(models.get("oef.cooperative").run(view)))
@@ -45,7 +45,7 @@ def test_lazy_against_full(bench, tenants: int, least: float) -> None:  # type: 
 
 
 def test_lazy_at_1000(bench) -> None:  # type: ignore[no-untyped-def]
-    """The full LP from scipy arrays is stopped: it took more than 1700 s by simplex."""
+    """Time lazy rows for 1000 tenants; the full LP is stopped early (it takes more than 1700 s by simplex)."""
     view = scale(1000)
     outcomes = []
     seconds = bench.time(lambda: outcomes.append(models.get("oef.cooperative").run(view)), rounds=1)
@@ -57,7 +57,7 @@ def test_lazy_at_1000(bench) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_lazy_rows_by_dual_simplex(bench, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    """New rows keep the basis dual feasible: dual simplex goes on, primal simplex begins anew."""
+    """After new rows the basis stays dual feasible: dual simplex goes on, primal simplex starts anew."""
     view = scale(200)
     dual = bench.time(lambda: lazy_cooperative(view, SolveOptions(method="simplex")))
     added = Session.add_rows

@@ -1,4 +1,4 @@
-"""Simulation: rounds per second, against a program over single jobs that is solved anew; growth with jobs."""
+"""Rounds per second of simulations, against a program over single jobs that is solved anew each round; growth."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(policy: Policy, work: Workload, cluster: Servers, hours: float = float("
 
 
 class Straightforward(Gavel):
-    """Max-min fairness with a program over single jobs in every round, from nothing."""
+    """Gavel's max-min fairness that also solves a linear program over single jobs from scratch in every round."""
 
     def __call__(self, state: State) -> Assignment:
         solve(self.gangs, state)
@@ -39,7 +39,7 @@ class Straightforward(Gavel):
 
 
 def solve(gangs: Any, state: State) -> None:
-    """Solve the program of :mod:`schedgap.heuristics.hadar.gavel` over single jobs (first step only)."""
+    """Solve the max-min program of :mod:`schedgap.heuristics.hadar.gavel` with one variable per job and option."""
     rates = gangs.rates[state.jobs]
     row, option = np.nonzero(rates)
     equal = state.rates @ gangs.capacity / gangs.capacity.sum()
@@ -57,7 +57,7 @@ def solve(gangs: Any, state: State) -> None:
 
 
 def test_max_min_480(bench) -> None:  # type: ignore[no-untyped-def]
-    """Our whole simulation; the reference runs 50 rounds and is scaled to all of them."""
+    """Time a whole simulation of 480 jobs; the reference runs 50 rounds and is scaled to all of them."""
     work, cluster = case(480)
     traces: list[Trace] = []
     ours = bench.time(lambda: traces.append(run(Gavel(work, cluster), work, cluster)), rounds=3)
@@ -70,7 +70,7 @@ def test_max_min_480(bench) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_a_round_of_the_engine(bench) -> None:  # type: ignore[no-untyped-def]
-    """Sixty jobs run for ever on 60 GPUs; the policy returns what it returned before."""
+    """Time the simulator alone: sixty jobs run for ever on 60 GPUs under a policy that repeats its answer."""
     work, cluster = case(480)
     policy = YarnCS(work, cluster)
     kept: list[Assignment] = []
@@ -89,7 +89,7 @@ def test_a_round_of_the_engine(bench) -> None:  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("policy", [Gavel, Tiresias, YarnCS, AlloX])
 def test_growth_with_jobs(bench, policy: Any) -> None:  # type: ignore[no-untyped-def]
-    """Seconds per round in the first 40 hours, from 120 to 1920 jobs on the same GPUs."""
+    """Measure seconds per round in the first 40 hours, from 120 to 1920 jobs on the same GPUs."""
     sizes = (120, 480, 960, 1920)
     per_round = []
     for jobs in sizes:

@@ -1,4 +1,4 @@
-"""Pyomo's cost on the one solve path: against scipy arrays handed to HiGHS, and against Pyomo's other ways."""
+"""What Pyomo costs on the way to HiGHS, against scipy arrays passed directly and against Pyomo's other interfaces."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ TABLE = {
 
 
 COMPARED = {"floor", "ours"}
-"""What all ways are compared with is measured three times."""
+"""Ways with which all others are compared; they are measured three times."""
 
 
 @cache
 def measured(way: str, most: int) -> dict[str, float]:
-    """Build and solve in a process of its own, so that its peak memory is its own."""
+    """Build and solve in a process of its own, so that its peak memory is its own; return the measured numbers."""
     rounds = min(most, 3 if way in COMPARED else 1)
     command = [sys.executable, WAYS, way, str(TENANTS)]
     found = [json.loads(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(rounds)]
@@ -51,7 +51,7 @@ def measured(way: str, most: int) -> dict[str, float]:
 
 @pytest.mark.parametrize("way", list(TABLE))
 def test_ways_to_highs(bench, way: str) -> None:  # type: ignore[no-untyped-def]
-    """Ours is the reference of every other way: the ratio says how many times longer that builds and passes."""
+    """Compare every way of building and passing a model with ours: how many times longer does it take?"""
     title, seconds, over_floor = TABLE[way]
     bench.time(lambda: measured(way, bench.most_rounds), rounds=1)
     this, mine, least = (measured(name, bench.most_rounds) for name in (way, "ours", "floor"))
@@ -68,12 +68,12 @@ def test_ways_to_highs(bench, way: str) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_linopy(bench) -> None:  # type: ignore[no-untyped-def]
-    """It stands in the specification's table: build and transfer in 0.39 s, 1.10× the floor."""
+    """Note that linopy is not measured; the specification's table has its numbers."""
     bench.absent("n = 200 by linopy", "linopy is not among the packages that this project needs")
 
 
 def rounds_of(jobs: int) -> synergy.SynergyView:
-    """Jobs of one GPU each that fill Synergy's servers."""
+    """Return a view of Synergy's servers, filled by so many single-GPU jobs."""
     return synergy.view(small.pipelines(jobs, [small.servers(jobs // 8)], gangs=(1,)))
 
 
@@ -81,12 +81,12 @@ GAP = SolveOptions(rel_gap=1e-4, time_limit_s=60)
 
 
 def solved(model: pyo.ConcreteModel) -> None:
-    """Compile a model, however it was built, and solve it."""
+    """Compile a Pyomo model, however it was built, and solve it."""
     Session(compile_model(model), GAP).run()
 
 
 def test_multiple_choice_knapsack(bench) -> None:  # type: ignore[no-untyped-def]
-    """ILP1 to the letter at 200 jobs: pruning before building helps more than any way of building."""
+    """ILP1 as printed for 200 jobs: pruning options before building helps more than any way of building."""
     view = rounds_of(200)
     form = compile_model(build(build_unpruned, view))
     arrays = StandardForm(**{**vars(form), "columns": (), "rows": (), "model": None})
@@ -120,7 +120,7 @@ SHARE = 0.25
 
 @pytest.mark.parametrize("spec", list(models.MODELS), ids=lambda s: s.id)
 def test_share_of_pyomo_on_every_model_at_200_jobs(bench, spec: models.ModelSpec) -> None:  # type: ignore[no-untyped-def]
-    """Build and transfer take at most a quarter of HiGHS's time, or the line says why not."""
+    """Building and passing a model takes at most a quarter of HiGHS's time, or the line says why."""
     view = PAPERS.get(spec.paper).view(instances.load("gen/200jobs"))
     if spec.skip(view) and spec.paper == "synergy":
         view = rounds_of(200)  # all GPUs of one type
@@ -150,7 +150,7 @@ def test_share_of_pyomo_on_every_model_at_200_jobs(bench, spec: models.ModelSpec
 
 
 def _reason(name: str, solve_s: float, large: bool) -> str:
-    """Return why a model is an exception; nothing where nobody has said so."""
+    """Return why building a model may take longer than a quarter of HiGHS's time; an empty text if unknown."""
     limit = f"HiGHS was stopped after {LIMIT_S:.0f} s" if large else ""
     if name in REASONS:
         return REASONS[name].format(limit=limit)

@@ -1,4 +1,4 @@
-"""What a user waits for before anything is solved: the command, loading, importing."""
+"""What a user waits for before anything is solved: starting the command, loading data, importing modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMAND = Path(sys.executable).with_name("harness")
 
 
 def call(*args: str | Path) -> None:
-    """Run a command to its end, quietly."""
+    """Run a command to its end without output."""
     subprocess.run(list(map(str, args)), check=True, capture_output=True)
 
 
@@ -57,7 +57,7 @@ def test_philly_import(bench, data_dir: Path) -> None:  # type: ignore[no-untype
 
 
 def memory_of(process: psutil.Process) -> float:
-    """Return the megabytes that a process and all below it hold; what they share counts once."""
+    """Return the megabytes that a process and its descendants hold; shared pages count once."""
     total = 0
     for one in [process, *process.children(recursive=True)]:
         with suppress(psutil.Error):
@@ -66,7 +66,7 @@ def memory_of(process: psutil.Process) -> float:
 
 
 def watched(*args: str | Path) -> float:
-    """Run a command to its end and return the largest memory that its processes held together."""
+    """Run a command to its end; return the largest number of megabytes that its processes held together."""
     process = psutil.Popen(list(map(str, args)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     most = 0.0
     while process.poll() is None:

@@ -1,4 +1,4 @@
-"""Synergy's ILP1 and LP2 against the statement to the letter, with the shares of Pyomo, and growth with jobs."""
+"""Synergy's ILP1 and LP2 against their statements as printed, the part of Pyomo in the time, and growth with jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAMILIES = [pytest.param(mix, id="catalogue"), pytest.param(pipelines, id="pipel
 
 
 def full(make: Make, jobs: int) -> SynergyView:
-    """Jobs of one GPU each that fill Synergy's servers."""
+    """Return a view of Synergy's servers, filled by single-GPU jobs."""
     return synergy.view(make(jobs, [servers(jobs // 8)], gangs=(1,)))
 
 

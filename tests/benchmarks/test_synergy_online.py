@@ -1,4 +1,4 @@
-"""Synergy's mechanisms and simulations: seconds per round and in all, beside those of its own simulator; growth."""
+"""Synergy's mechanisms and simulations: seconds per round and in all, beside Synergy's own simulator; growth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from plain import plain_python
 
 ORIGINAL = "measured with the simulator of msr-fiddle/synergy on 2 shared cores"
 STATIC_S, DYNAMIC_S, DYNAMIC_LAS_S = (0.7, 1.1), 34.0, 229.0
-"""Seconds of Synergy's own simulator: 100 static jobs on 32 GPUs; 5 jobs per hour on 128 GPUs, FIFO and LAS."""
+"""Seconds of Synergy's own simulator for 100 static jobs on 32 GPUs, and for 5 jobs per hour on 128 (FIFO, LAS)."""
 
 
 def view(ref: str) -> SynergyView:
@@ -36,7 +36,7 @@ def run(seen: SynergyView, policy: str) -> Trace:
 
 
 def placing(seen: SynergyView, mechanism: str) -> Any:
-    """Return a function that places the view's round anew every time."""
+    """Return a function that places the view's round by a mechanism, each time from scratch."""
     place = SynergyScheduler("fifo", mechanism).place(seen, models.oracle)
     owner = place.__self__  # type: ignore[attr-defined]
     asked = asked_round(seen, seen.runnable, np.ones(seen.runnable.size))
@@ -49,7 +49,7 @@ def placing(seen: SynergyView, mechanism: str) -> Any:
 
 
 def uncompiled(function: Callable[[], object]) -> None:
-    """Call with the inner loops as plain Python."""
+    """Call a function while the compiled loops run as plain Python."""
     from schedgap.heuristics.simulator import _kernels as gangs
     from schedgap.heuristics.synergy import _kernels
 
@@ -68,7 +68,7 @@ def test_one_round_on_512_gpus(bench, mechanism: str) -> None:  # type: ignore[n
 
 
 def test_tune_against_opt_on_128_gpus(bench) -> None:  # type: ignore[no-untyped-def]
-    """The paper: Tune is 200 times faster than Opt at 128 GPUs; both with our solver."""
+    """Time Tune against Opt at 128 GPUs, where the paper reports a factor of 200; both use our solver."""
     seen = view("gen/synergy-128?load=0")
     once = placing(seen, "tune")
     ours = bench.time(lambda: [once() for _ in range(20)], rounds=5) / 20
@@ -101,7 +101,7 @@ def test_five_jobs_per_hour_on_128_gpus(bench, policy: str, original_s: float) -
 
 @pytest.mark.parametrize("mechanism", ["tune", "greedy", "drf", "tetris"])
 def test_growth_with_the_cluster(bench, mechanism: str) -> None:  # type: ignore[no-untyped-def]
-    """One round of a mechanism, from 64 to 512 GPUs, everybody waiting."""
+    """Measure one round of a mechanism on 64 to 512 GPUs, with all jobs waiting."""
     sizes = (8, 16, 32, 64)
     seconds = []
     context = Context(np.random.default_rng(0), models.oracle)

@@ -1,4 +1,4 @@
-"""Zhou's bound against the master with a row per server, A_online at the paper's own size, and growth."""
+"""Zhou's bound with rows by class against rows by server, A_online at the paper's own size, and growth."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from schedgap.models.engine.moldable import CapacityGrid, MoldablePricing
 from schedgap.models.zhou.columns import completing
 
 PAPER_S = 120.0
-"""Seconds that the paper's A_online stays below, at its default size."""
+"""Seconds that A_online should take at most at the paper's default size."""
 
 TIMES = 20.0
-"""The master with rows per server is stopped when it has taken so many times what the one by class takes."""
+"""The master problem with rows by server is stopped after this many times the seconds of the one by class."""
 
 SIZES = (25, 50, 100, 200)
 
@@ -26,14 +26,14 @@ ARCHITECTURES = [pytest.param("ps", id="ps"), pytest.param("ra", id="ra")]
 
 
 def architecture(reference: str, arch: str) -> Architecture:
-    """The instance's architecture, with what is computed once."""
+    """Load one architecture of an instance, and compute what is computed once."""
     found = zhou.view(instances.load(reference)).architectures[arch]
     assert len(found.options.slots)
     return found
 
 
 def scaled(arch: str, jobs: int) -> str:
-    """The paper's instance with fewer or more jobs: servers of it are as large as jobs ask for, three for four jobs."""
+    """Return the name of the paper's instance with other numbers of jobs: three servers for four jobs."""
     return f"gen/zhou-{arch}?jobs={jobs}&servers={jobs * 3 // 4}"
 
 
@@ -45,7 +45,7 @@ def bound(a: Architecture, per_server: bool = False, seconds: float | None = Non
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_bound_at_the_papers_size_and_growth(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
-    """200 jobs on 150 servers; growth over jobs, with servers in proportion."""
+    """Time the bound for 200 jobs on 150 servers, and its growth with jobs and servers."""
     bound(architecture("gen/20jobs", arch))  # what is compiled is compiled now
     found: list[Generated] = []
     sizes = [architecture(scaled(arch, n), arch) for n in SIZES[:-1]]
@@ -59,7 +59,7 @@ def test_bound_at_the_papers_size_and_growth(bench, arch: str) -> None:  # type:
 
 
 def told(found: Generated) -> str:
-    """Return what a bound is, and where its time went."""
+    """Return a bound and where its time went, as text."""
     parts = (("pricing", found.pricing_s), ("transfer", found.times.transfer_s), ("HiGHS", found.times.solve_s))
     spent = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in parts)
     return f"{-found.bound:.6g} ({found.ended}, {found.pricings} pricings, {found.size.rows} rows; {spent})"
@@ -67,7 +67,7 @@ def told(found: Generated) -> str:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_bound_by_class_against_by_server(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
-    """A quarter of the paper's size, so that twenty times ours are a minute or two."""
+    """Time the bound with rows by class against rows by server, at a quarter of the paper's size."""
     a = architecture(scaled(arch, 50), arch)
     bound(architecture("gen/20jobs", arch))
     found: list[Generated] = []
@@ -94,7 +94,7 @@ def test_a_online(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("seed", [1, 2, 4])
 def test_the_papers_ordering_on_scarce_rings(seed: int) -> None:
-    """Where capacity is a fifth of the demand, as in §7, A_online with α = 4 is at least 30 % below the four others."""
+    """With a fifth of the demanded capacity (§7), A_online with α = 4 is at least 30 % below all baselines."""
     view = zhou.view(instances.load(f"gen/zhou-ra?capacity=0.2&seed={seed}"))
     total = {}
     for name in ("online", "fifo", "drf", "antman", "tiresias"):
@@ -119,7 +119,7 @@ def test_growth_with_jobs(bench, arch: str) -> None:  # type: ignore[no-untyped-
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_growth_with_slots(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
-    """The same jobs in shorter and shorter slots."""
+    """Measure how the bound's time grows if the same jobs run in shorter slots."""
     lengths = (28800, 14400, 7200, 3600)
     found = [architecture(f"gen/200jobs?jobs=100&slot_s={length}", arch) for length in lengths]
     seconds = [bench.reference(lambda a=a: bound(a), rounds=1) for a in found[:-1]]
@@ -128,7 +128,7 @@ def test_growth_with_slots(bench, arch: str) -> None:  # type: ignore[no-untyped
 
 
 def test_options(bench) -> None:  # type: ignore[no-untyped-def]
-    """Pareto pairs and dominance: how much is left of what every job could choose."""
+    """Count how many of all options of the jobs remain after dominated ones are left out."""
     from schedgap.instances.moldable import options_of
 
     a = architecture("gen/200jobs", "ps")

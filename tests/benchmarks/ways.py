@@ -1,7 +1,8 @@
 """Ways of building OEF's envy-free LP and passing it to HiGHS, each run in a process of its own.
 
-``python ways.py <way> <tenants>`` prints seconds of building and transfer, seconds in all, and the peak memory. The
-floor has no modelling layer; ``ours`` is the path that all models here take (:mod:`schedgap.models.engine.solve`).
+``python ways.py <way> <tenants>`` prints the seconds of building and transfer, the seconds in all, and the peak memory.
+The way ``floor`` has no modelling layer; ``ours`` is the path that all models here take
+(:mod:`schedgap.models.engine.solve`).
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from schedgap.models.oef.printed import build_cooperative, build_efficiency
 
 
 def scale(tenants: int) -> OefView:
-    """Tenants with random increasing speedups on ten GPU types."""
+    """Return a view of tenants with random increasing speedups on ten GPU types."""
     return oef.view(instances.load(f"gen/oef-scale?tenants={tenants}"))
 
 
 def matrix(view: OefView) -> sp.csc_array:
-    """Return capacity rows and envy rows over ``x[l, j]``, by tenant and type."""
+    """Return the matrix of capacity rows and envy rows over the variables ``x[l, j]``, by tenant and type."""
     n, k = view.speedups.shape
     l, i = np.nonzero(~np.eye(n, dtype=bool))
     own = (l[:, None] * k + np.arange(k)).ravel()
@@ -45,7 +46,7 @@ def matrix(view: OefView) -> sp.csc_array:
 
 
 def arrays(view: OefView) -> StandardForm:
-    """Return the LP from scipy arrays: what any modelling layer is measured against."""
+    """Build the LP directly as scipy arrays, with which all modelling layers are compared."""
     n, k = view.speedups.shape
     rows = matrix(view)
     envy = rows.shape[0] - k
@@ -65,33 +66,33 @@ def arrays(view: OefView) -> StandardForm:
 
 
 def floor(view: OefView, seconds: float | None = None) -> float:
-    """Solve straight from scipy arrays; returns HiGHS's own seconds."""
+    """Solve the LP from scipy arrays; return HiGHS's own seconds."""
     return passed(arrays(view), seconds)
 
 
 def passed(form: StandardForm, seconds: float | None = None) -> float:
-    """Pass arrays to HiGHS and solve; returns HiGHS's own seconds."""
+    """Pass arrays to HiGHS and solve them; return HiGHS's own seconds."""
     return Session(form, SolveOptions(method="simplex", time_limit_s=seconds)).run().times.solve_s
 
 
 def variables_and_matrix(view: OefView) -> float:
-    """Pyomo for variables and objective, a scipy matrix for the rows."""
+    """Build variables and objective in Pyomo and the rows as a scipy matrix; return HiGHS's own seconds."""
     compile_model(build(build_efficiency, view))
     return passed(arrays(view))
 
 
 def ours(view: OefView) -> float:
-    """Templated rules, compiled to arrays, passed to HiGHS."""
+    """Build rules from templates and compile them to arrays; return HiGHS's own seconds."""
     return passed(compile_model(build(build_cooperative, view)))
 
 
 def rules(view: OefView) -> float:
-    """Rules as expression trees, compiled to arrays, passed to HiGHS."""
+    """Build rules as expression trees and compile them to arrays; return HiGHS's own seconds."""
     return passed(compile_model(build_cooperative(view)))
 
 
 def linear_expressions(view: OefView) -> float:
-    """Rows as linear expressions, the garbage collector paused, compiled to arrays, passed to HiGHS."""
+    """Build rows as linear expressions with garbage collection paused; return HiGHS's own seconds."""
     with PauseGC():
         model = _by_rows(view)
     return passed(compile_model(model))
@@ -112,12 +113,12 @@ def _by_rows(view: OefView) -> pyo.ConcreteModel:
 
 
 def contrib(view: OefView) -> float:
-    """Rules, Pyomo's newer interface to HiGHS."""
+    """Build rules and solve by Pyomo's newer interface to HiGHS; return HiGHS's own seconds."""
     return _contrib(build_cooperative(view))
 
 
 def templates_contrib(view: OefView) -> float:
-    """Templated rules, Pyomo's newer interface to HiGHS."""
+    """Build rules from templates and solve by Pyomo's newer interface; return HiGHS's own seconds."""
     with building():
         model = build_cooperative(view)
     return _contrib(model)
@@ -132,7 +133,7 @@ def _contrib(model: Any) -> float:
 
 
 def appsi(view: OefView) -> float:
-    """Rules, Pyomo's older persistent interface to HiGHS."""
+    """Build rules and solve by Pyomo's older persistent interface to HiGHS; return HiGHS's own seconds."""
     from pyomo.contrib.appsi.solvers import Highs
 
     solver = Highs()
@@ -154,7 +155,7 @@ WAYS: dict[str, Callable[[OefView], float]] = {
 
 
 def main(way: str, tenants: int) -> dict[str, float]:
-    """Measure a way once; imports are made and solvers loaded before, on a small instance."""
+    """Measure one way once, after a small instance has loaded all imports and solvers."""
     WAYS[way](scale(5))
     view = scale(tenants)
     began = time.perf_counter()

@@ -1,6 +1,6 @@
-"""Kills of random processes of random studies at random moments; a resumed run ends in the undisturbed table.
+"""Processes of running studies are killed at random; a resumed run must end with the table of an undisturbed run.
 
-Not part of ``make test``: ``make faults`` runs it, ``FAULTS=500 make faults`` with about so many kills.
+``make test`` does not run these tests: ``make faults`` does, and ``FAULTS=500 make faults`` kills about 500 times.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from conftest import HARNESS
 from schedgap.harness.studies.folders import reopen
 
 KILLS, RUNS = 6, 3
-"""Most kills of one study, and runs that they fall into: each goes on where the one before was killed."""
+"""Most kills during one study, and number of runs that they are spread over; each run resumes the one before."""
 
 NUMBER = -(-int(os.environ.get("FAULTS", "20")) // KILLS)
-"""Studies."""
+"""Number of studies that are disturbed."""
 
 STALL_S, LOST_S = 20.0, 900.0
-"""Seconds in which a run here may do nothing at all; seconds of a run on a cluster, whose processes are never idle."""
+"""Seconds without progress after which a run here counts as stuck, and seconds after which a run on a cluster does.
+
+Processes of a cluster are never idle, so that only the length of the run shows that it is stuck.
+"""
 
 CLOCKED = {"seconds", "duration_s", "peak_mb", "trace"}
 
@@ -51,14 +54,14 @@ STUDIES = {
 
 
 class Cluster:
-    """A scheduler and two workers; those that were killed start again before the next run."""
+    """A Dask scheduler with two workers; processes that were killed are started again before the next run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.address = folder, ""
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def words(self) -> list[str]:
-        """Return the words that name it, once it is whole."""
+        """Start missing processes, and return the words of the command line that name the cluster."""
         if not self.processes or self.processes[0].poll() is not None:
             self.stop()
             scheduler, self.address = start_scheduler(self.folder)
@@ -68,7 +71,7 @@ class Cluster:
         return ["--dask", self.address]
 
     def stop(self) -> None:
-        """End what is left."""
+        """Kill all processes of the cluster that still run."""
         for process in self.processes:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -76,12 +79,12 @@ class Cluster:
 
 
 def alive(process: psutil.Process) -> bool:
-    """Return whether a process runs."""
+    """Return whether a process runs and is no zombie."""
     return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
 
 
 class Run:
-    """A study that runs in processes of its own; its results folder is made, or is, in `where`."""
+    """A study that is started as a command; its results folder is below `where`, and is resumed if it exists."""
 
     def __init__(self, name: str, where: Path, cluster: Cluster | None = None) -> None:
         (where / "runs").mkdir(exist_ok=True)
@@ -98,7 +101,7 @@ class Run:
             self.process = subprocess.Popen([HARNESS, *words], stdout=quiet, stderr=errors, start_new_session=True)
 
     def family(self, *others: subprocess.Popen[bytes]) -> list[psutil.Process]:
-        """Return its processes that are alive, and those of the others."""
+        """Return the running processes of the study and those of `others`, each with its descendants."""
         found = []
         for process in (self.process, *others):
             with suppress(psutil.NoSuchProcess):
@@ -106,7 +109,7 @@ class Run:
         return found
 
     def goes_on(self, seconds: float) -> bool:
-        """Wait so long, or for its end, and return whether it still runs."""
+        """Wait for some seconds or until the study ends; return whether it still runs."""
         until = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < until:
             self._watch()
@@ -123,7 +126,7 @@ class Run:
         assert time.monotonic() - self.began < LOST_S, "a run that does not end"
 
     def kill(self, rng: np.random.Generator) -> str:
-        """Kill one of its processes and return what it was."""
+        """Kill one random process of the study or its cluster; return the role that it had."""
         family = self.family(*(self.cluster.processes if self.cluster else ()))
         with suppress(psutil.NoSuchProcess):
             victim = family[int(rng.integers(len(family)))]
@@ -143,7 +146,7 @@ class Run:
         return "worker" if "forkserver" in above else "fork server"
 
     def end(self) -> None:
-        """Wait for its end, and check that nothing of it is left, and nothing was said that nobody understands."""
+        """Wait for the study's end; check that no process is left and that it printed no traceback."""
         self.goes_on(float("inf"))
         _, left = psutil.wait_procs(list(self.seen), timeout=STALL_S)
         assert not left
@@ -155,7 +158,7 @@ class Run:
 
 
 def shown(where: Path) -> list[str]:
-    """Return the rows of the only results folder, without what a clock decides and where it is."""
+    """Return the rows of the only results folder, without times and without the folder's path."""
     (folder,) = (where / "runs").iterdir()
     rows = [row.as_dict() for row in reopen(folder).rows]
     timeless = [{k: v for k, v in row.items() if k not in CLOCKED and not k.endswith("_s")} for row in rows]
@@ -164,7 +167,7 @@ def shown(where: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, list[str]]]:
-    """Return seconds and rows of each study."""
+    """Return the seconds and the rows of each study when nothing is killed."""
     found = {}
     for name in STUDIES:
         run = Run(name, tmp_path_factory.mktemp(name))
@@ -177,7 +180,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[flo
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Return a Dask cluster that has not been started."""
+    """Return a Dask cluster that is not started yet, and stop it at the end."""
     pytest.importorskip("distributed")
     found = Cluster(tmp_path_factory.mktemp("dask"))
     yield found
@@ -186,7 +189,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def tally(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
-    """Return a counter of what was killed, and show it at the end."""
+    """Return a counter of what was killed, and print it at the end."""
     killed: Counter[str] = Counter()
     yield killed
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():

@@ -1,4 +1,4 @@
-"""The documentation site that `make docs` has built: its links lead somewhere, and it works in a browser offline."""
+"""The site that `make docs` has built: its links lead to existing places, and it works in a browser offline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGES = sorted(page.relative_to(SITE).as_posix() for page in SITE.rglob("*.html"
 
 
 class Reader(HTMLParser):
-    """Collects what a page links to, what it loads, and what can be linked to."""
+    """Collects the links of a page, the files that it loads, and the anchors to which others can link."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ def address() -> Iterator[str]:
 
 
 def wait(driver: Any, script: str) -> Any:
-    """Return what a script returns once that is something."""
+    """Run a script in the page until it returns something true, and return that."""
     from selenium.webdriver.support.wait import WebDriverWait
 
     return WebDriverWait(driver, 30).until(lambda d: d.execute_script(f"return {script}"))

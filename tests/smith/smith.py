@@ -51,7 +51,7 @@ WAITING = Problem("smith.waiting", "least mean completion time, one job after an
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The instance, and hours ``(n,)`` that each job takes at its best rate."""
+    """An instance, and the hours ``(n,)`` that each job takes at its best rate."""
 
     instance: Instance
     hours: NDArray[np.float64]
@@ -59,7 +59,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """Jobs ``(n,)`` in running order."""
+    """A decision: the jobs ``(n,)`` in the order in which they run."""
 
     jobs: NDArray[np.int64]
 
@@ -88,7 +88,7 @@ PAPERS.register(
 
 
 def read(data: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the hours of the jobs of a raw instance, for the checker: it shares no code with :func:`view`."""
+    """Read the hours of the jobs from a raw instance, for the checker, which shares no code with :func:`view`."""
     best = [job["gpus"] * max(job["rates"].values()) for job in data["jobs"]]
     work = [job["epochs"] * job.get("chunks", 1) * job.get("minibatches_per_chunk", 1) for job in data["jobs"]]
     return np.array(work) / np.array(best) / 3600
@@ -106,14 +106,14 @@ def check(hours: NDArray[np.float64], decision: Order, problem: str, claims: tup
 
 
 def exact_hours(data: Data) -> list[Fraction]:
-    """Return the hours of the jobs of a raw instance, exactly, for the rule."""
+    """Return the exact hours of the jobs of a raw instance, for the rule that checks certificates."""
     best = [job["gpus"] * Fraction(max(job["rates"].values())) for job in data["jobs"]]
     work = [job["epochs"] * job.get("chunks", 1) * job.get("minibatches_per_chunk", 1) for job in data["jobs"]]
     return [Fraction(amount) / rate / 3600 for amount, rate in zip(work, best, strict=True)]
 
 
 def in_turn(instance: Data, proof: Data) -> tuple[int, Fraction]:
-    r"""Return a bound by the multipliers of jobs: each position costs at least the cheapest job there, less its own.
+    r"""Return a lower bound from multipliers of jobs: a position costs at least its cheapest job less the multiplier.
 
     At multipliers :math:`u_j` of (2), a solution of (1) costs :math:`\sum_j u_j` plus, for each position :math:`k`, at
     least :math:`\min_j (n - k + 1) p_j / n - u_j`.
@@ -130,7 +130,7 @@ register(WAITING.id, in_turn, reads=("jobs",))
 
 
 def multipliers(view: View, outcome: Outcome, options: SolveOptions) -> Content | None:
-    """Return the shadow prices of jobs, as whole numbers of a unit."""
+    """Return the shadow prices of the jobs as whole numbers of a unit, for the certificate."""
     if outcome.solution.row_duals is None:
         return None
     own = duals(outcome.solution, "job", (view.hours.size,))
@@ -144,7 +144,7 @@ VERIFIERS.register(VerifierSpec("smith", read, check, quantities=lambda problem:
 
 
 def decode(view: View, model: pyo.ConcreteModel, solution: Solution) -> Order:
-    """Return the order given by an assignment of jobs to positions."""
+    """Read the order of the jobs from a solution of the model."""
     chosen = solution.array(model.x).reshape(view.hours.size, -1)
     return Order(chosen.argmax(axis=0))
 
@@ -194,7 +194,7 @@ def as_given(view: View, context: Context) -> Order:
 
 @sg.policy("smith.spt", source="Smith 1956, as a policy: the shortest job first, alone", reference="smith.spt")
 def alone(instance: Instance, oracle: Any) -> Policy:
-    """Return the policy that runs the shortest active job alone."""
+    """Return the policy that runs only one job at a time, the shortest active one."""
     gangs = GangOptions(workload(instance), servers(instance))
 
     def shortest_alone(state: State) -> Assignment:
@@ -217,7 +217,7 @@ def completed(data: Compared) -> tuple[alt.Chart, str]:
 
 
 class Drawn(GeneratorSpec):
-    """Single-GPU jobs with exponentially distributed hours."""
+    """A family of instances of single-GPU jobs with exponentially distributed hours."""
 
     jobs: int = rule("one or more jobs", ge=1, default=6)
     mean_h: float = rule("a positive number of hours", gt=0, default=2.0)
@@ -267,7 +267,7 @@ def shortest_first(lab: ClaimLab) -> str:
 
 
 def hours_of(path: Path, options: Options) -> Instance:
-    """Return the instance in a file with the hours of one job per line."""
+    """Read an instance from a file that has the hours of one job per line."""
     hours = [float(line) for line in path.read_text().splitlines()]
     return Instance(name=options.name or path.stem, **parts(np.array(hours)))
 
