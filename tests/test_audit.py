@@ -36,6 +36,7 @@ from schedgap.harness.studies.audit.run import select
 from schedgap.harness.studies.audit.task import ClaimTask
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.zhou.batches import a_maxweight
+from schedgap.instances import plugins
 from schedgap.instances.canonical import read
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.random_instances.hadar import linear
@@ -381,7 +382,7 @@ def broken() -> Iterator[str]:
     name = "oef.broken"
     CLAIMS.register(Claim(name, "oef", "nowhere", "It works.", "always", "by trying", check))
     yield name
-    del CLAIMS._entries[name]
+    plugins._forget(name)
 
 
 def test_a_check_that_fails_is_a_failed_finding(broken: str) -> None:

@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,26 @@ def workers(scheduler: str) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def named(rows: list[Any]) -> list[tuple[Any, ...]]:
     return [(row.instance, row.method, row.status, row.verified, row.objective, row.best_bound) for row in rows]
+
+
+def test_a_worker_that_has_just_started_knows_the_papers(tmp_path: Path) -> None:
+    """A definition that imports nothing of a paper is restored there before the first task is."""
+
+    @sg.heuristic("oef.nothing")
+    def nothing(view: Any, context: Any) -> None:
+        return None
+
+    try:
+        (task,) = plan([load("paper/oef-eq1")], select(["oef.nothing"], ()), [0], {"": Limits()})
+        (tmp_path / "task").write_bytes(pickle.dumps((plugins.loaded(), plugins.dumps(task))))
+    finally:
+        plugins._forget("oef.nothing")
+    code = (
+        "import pickle, sys; from schedgap.harness.engine.cluster import run_remotely; "
+        "print(pickle.loads(run_remotely(*pickle.load(open(sys.argv[1], 'rb')))).row.reason)"
+    )
+    answer = subprocess.run([sys.executable, "-c", code, tmp_path / "task"], capture_output=True, text=True, check=True)
+    assert "oef.nothing returned nothing" in answer.stdout
 
 
 def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:

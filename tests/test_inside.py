@@ -45,5 +45,5 @@ def test_files_and_rooms_of_the_map_exist() -> None:
     named = re.findall(r"`((?:instances|certificates|models|heuristics|harness|tests)/[\w/.]*)`", PAGE)
     assert named
     assert [name for name in named if not (ROOT / name).exists()] == []
-    rooms = {path.name for path in (ROOT / "harness").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    rooms = {path.parent.name for path in (ROOT / "harness").glob("*/__init__.py")}
     assert rooms == set(re.findall(r"^\| `harness/(\w+)/` \|", PAGE, re.M))

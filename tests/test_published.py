@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PATIENCE_S
 
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.page import blocks, to_fragment
 from schedgap.harness.show.page.instance import published as shown_in_words
 from schedgap.harness.show.table import to_markdown
@@ -61,7 +63,7 @@ def test_what_compare_measures_of_an_example_stands_beside_its_rows(ref: str) ->
     wanted = [one for one in instance.published if COMPARE.include(one)]
     assert wanted
     named = [name for one in wanted for name in (one.method, *one.quantity.split("_ratio:")[1:])]
-    rows = compare_here(instance, list(dict.fromkeys(named))).rows
+    rows = compare_here(instance, list(dict.fromkeys(named)), limits=Limits(time_limit_s=PATIENCE_S)).rows
     assert all(row.verified for row in rows)
     found = [(row.method, one["quantity"]) for row in rows for one in row.published]
     assert sorted(found) == sorted((one.method, one.quantity) for one in wanted)

@@ -19,6 +19,7 @@ from schedgap.harness.engine.environment import code_digest
 from schedgap.harness.engine.pool import Worker
 from schedgap.harness.engine.task import R, Task
 from schedgap.harness.show.text import clean
+from schedgap.instances import views  # noqa: F401 -- registers the papers, which plug-ins name
 from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import Plugin, dumps, loaded, restore
 
