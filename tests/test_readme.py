@@ -113,14 +113,14 @@ def smaller(text: str) -> str:
 
 
 def options(words: list[str]) -> set[str]:
-    """Return the options of a command, which is the first of the words, or of ``harness`` if that is an option."""
+    """Return the options that a command knows; the command is the first of the words, or ``harness`` itself."""
     known: Any = get_command(app)
     command = known if words[0].startswith("--") else known.get_command(None, words[0])
     return {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
 
 
 def words_of(line: str) -> list[str]:
-    """Return what follows ``harness``: a smaller command, in one process, quick and without figures."""
+    """Return the words after ``harness`` of a command, made smaller: one process, quick, without figures."""
     words = shlex.split(smaller(line))[1:]
     limited = {"--time-limit", "--nodes", "--quick"} & set(words)
     added = ["--jobs", "1"], ["--no-report"], *[["--quick"]] * (not limited)
@@ -130,7 +130,7 @@ def words_of(line: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with all files that pages speak of."""
+    """Return a folder with all files that pages mention."""
     folder = tmp_path_factory.mktemp("files")
     for name, text in FILES.items():
         content = text.encode()
@@ -148,14 +148,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def desk(files: Path, command: Command, tmp_path: Path) -> Iterator[Command]:
-    """Return a function that runs a command in a folder of its own with these files."""
+    """Return a function that runs a command in a folder of its own, which has these files."""
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     yield command
     plugins.restore(())
 
 
 def run(page: str, desk: Command) -> None:
-    """Run the commands of a page."""
+    """Run the commands of a page in order, and check that they succeed."""
     for line in lines(page):
         if line.startswith("g++ "):
             subprocess.run(shlex.split(line), check=True)
@@ -170,7 +170,7 @@ def run(page: str, desk: Command) -> None:
 
 
 def solve(model: str, answer: str) -> None:
-    """Do what a user's own solver does."""
+    """Solve a model file and write the solution, as a user's own solver would."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.readModel(model)

@@ -1,4 +1,4 @@
-"""How a run reads: numbers, headline, table formats, and the page; hostile text in each of them."""
+"""How a run is printed: numbers, headline, table formats, and the page, also with hostile text."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ def test_json_escapes_control_and_direction_characters() -> None:
 
 
 class Page(HTMLParser):
-    """Collects elements, ids, references and text of a page."""
+    """Collects the elements, ids, references and text of an HTML page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -407,7 +407,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    """Pages by name: two with all figures, one with heat maps, two with none (drawing is slow)."""
+    """Return pages by name: two with all figures, one with heat maps, two without figures (drawing is slow)."""
     maps = figures(large_run(20), "envy", "devices")
     return {
         "oef": to_html(oef_run()),

@@ -1,4 +1,4 @@
-"""The page in a real browser: it opens without complaint, sorts, and is readable, on a phone too."""
+"""The page in a real browser: it opens without errors, sorts tables, and is readable on a phone too."""
 
 from __future__ import annotations
 
@@ -197,12 +197,12 @@ def test_no_sideways_scrolling_on_a_phone(driver: Any, pages: dict[str, Path], n
 
 
 def wait(driver: Any, script: str, *arguments: Any) -> Any:
-    """Return what a script says as soon as that is something."""
+    """Run a script in the page until it returns something true, and return that."""
     return WebDriverWait(driver, 60).until(lambda driver: driver.execute_script(script, *arguments))
 
 
 def opened(driver: Any, pages: dict[str, Path], width: int = 1280) -> None:
-    """Show the page of two papers with all charts drawn."""
+    """Open the page of two papers, with all charts drawn."""
     show(driver, pages["both"], width)
     driver.execute_script(
         "for (const d of document.querySelectorAll('details')) d.open = true;"

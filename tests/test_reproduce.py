@@ -1,4 +1,4 @@
-"""Reproductions: files can be run, verdicts follow from numbers, and published stands beside measured and certified."""
+"""Reproductions: their files run, verdicts follow from numbers, and published numbers stand beside measured ones."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ FIGURES = {
     "synergy": [*(f"fig{n}" for n in range(1, 14)), *(f"table{n}" for n in range(1, 6))],
     "zhou": [*(f"fig{n}" for n in range(1, 13)), "table1"],
 }
-"""What is captioned as a figure or table; the walk-through has none, and is one setting."""
+"""The figures and tables of each paper; the walk-through has none and counts as one setting."""
 
 
 def test_every_figure_and_table_of_the_papers_has_a_setting() -> None:
@@ -243,7 +243,7 @@ def test_every_published_number_is_part_of_a_setting() -> None:
 
 @pytest.mark.parametrize("figure", ["fig4", "fig5", "fig6"])
 def test_two_of_oef_s_four_users_run_the_models_that_the_paper_names(figure: str) -> None:
-    """Section 6.2.1: user 1, who lies, tunes LSTM jobs, user 4 runs VGG11."""
+    """OEF's user 1, who lies, runs LSTM jobs and user 4 runs VGG11, as section 6.2.1 says."""
     for ref in known()[f"oef/{figure}"].runs[0].references:
         models = [tenant.job_types[0].name for tenant in load(ref).tenants]
         assert (len(models), models[0], models[3]) == (4, "OEF LSTM", "OEF VGG")
@@ -254,7 +254,7 @@ def test_two_of_oef_s_four_users_run_the_models_that_the_paper_names(figure: str
 
 @pytest.mark.parametrize("setting", known().values(), ids=lambda setting: setting.id)
 def test_everything_compared_is_something_that_runs(setting: Setting) -> None:
-    """Every method is one of its run, and every point one of its points, also in what is drawn."""
+    """Every method and point that a reproduction compares or draws is one that its run has."""
     for run in setting.runs:
         assert run.small().chosen
     for item in setting.items:
@@ -332,13 +332,13 @@ quantity = "ttd_h"
 
 
 def test_the_highest_utilisation_is_compared_with_all_others() -> None:
-    """Hadar, section IV-B: "the highest GRU is achieved by YARN-CS"."""
+    """YARN-CS's utilisation is compared with all others: Hadar's section IV-B calls it the highest."""
     below = {one.order[1] for one in known()["hadar/fig3"].orders if one.order[0] == "hadar.yarn_cs"}
     assert below == {"hadar.online", "hadar.gavel", "hadar.tiresias"}
 
 
 def test_baselines_are_compared_with_a_rounding_that_is_not_oef_s() -> None:
-    """Section 6.3.2 ascribes the gain to "the advanced rounding strategy implemented in the placer", too."""
+    """OEF is compared with baselines without its placer, too, to which section 6.3.2 ascribes part of the gain."""
     for one in known()["oef/fig9"].numbers:
         others = {new for other in one.only_if for new in other.instead.values()}
         assert f"{one.quantity.removeprefix('jct_mean_ratio:')}?rounding=memoryless" in others
@@ -484,7 +484,10 @@ def test_worked_examples_come_back() -> None:
 
 
 def test_gains_and_preferences_of_tenants_are_measured() -> None:
-    """Fig. 1: user 2 gains 17.4 %. In (6), u2 finds its own 3.75 better than 2.25 of u1's; u1 is indifferent."""
+    """The checker measures gains and preferences of tenants: in Fig. 1, user 2 gains 17.4 %.
+
+    In (6), u2 values its own share 3.75 and that of u1 2.25; u1 is indifferent.
+    """
 
     def measured(example: str) -> Mapping[str, float]:
         view = oef.view(load(example))

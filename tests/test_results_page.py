@@ -1,4 +1,4 @@
-"""The tables of ``docs/results.md`` are those of the run that is kept."""
+"""The tables in ``docs/results.md`` are those of the run that is kept with it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TABLES = [block for block in BLOCKS if re.search("^ method", block, re.MULTILINE
 METHOD = re.compile(r"^ (\w+\.[\w.]+\S*)  +(.*)$")
 
 TOLERANCE = 0.01
-"""Relative difference of numbers: searches that the clock ends find other schedules each time."""
+"""Relative difference within which numbers agree: searches that a time limit ends differ each time."""
 
 
 def number(cell: str) -> float | None:
-    """Return the number of a cell; ``None`` if there is none."""
+    """Return the number in a table cell; ``None`` if there is none."""
     text = re.sub(r"[<≤%,s× ]", "", cell)
     try:
         return float(text)
@@ -31,7 +31,7 @@ def number(cell: str) -> float | None:
 
 
 def printed(block: str) -> list[tuple[str, dict[str, str]]]:
-    """Return the rows of a table: method, and cells by column."""
+    """Return the rows of a printed table: the method, and its cells by column."""
     lines = block.splitlines()
     head = next(line.split()[1:] for line in lines if line.startswith(" method"))
     rows = [match.groups() for line in lines if (match := METHOD.match(line))]

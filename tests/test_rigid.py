@@ -1,4 +1,4 @@
-"""Gangs of fixed duration: rules, checker, bounds and search beside an enumeration of all active schedules."""
+"""Gangs of fixed duration: rules, checker, bounds and search, compared with an enumeration of all active schedules."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 from schedgap.models.rigid.bounds import shares
 
 Line = tuple[int, int, int]
-"""Release, duration, GPUs."""
+"""A job as (release, duration, GPUs)."""
 
 
 def instance(lines: list[Line], room: int = 4, others: list[int] | None = None, **history: list[Any]) -> Instance:
-    """Jobs on one pool; `others` says how long each would run on another one of 3 GPUs, -1 where it cannot."""
+    """Return an instance of jobs on one pool; `others` are their durations on another pool of 3 GPUs, -1 for none."""
     seconds = others or [-1] * len(lines)
     jobs = [
         Job(
@@ -68,7 +68,10 @@ def check(seen: RigidView, schedule: RigidSchedule, problem: str) -> Any:
 
 
 def placed(seen: RigidView, order: tuple[int, ...]) -> RigidSchedule:
-    """Each job in turn at its earliest place, second by second; one of these orders is best for regular objectives."""
+    """Place jobs in this order, each at its earliest start, second by second.
+
+    For a regular objective, one of all orders gives an optimal schedule.
+    """
     end = int(seen.release.max() + seen.duration.sum()) + 1
     room, starts = np.tile(seen.capacity[:, None], end + 1), np.zeros(seen.size, np.int64)
     for j in order:
@@ -124,7 +127,7 @@ def test_bounds_are_below_the_optimum_and_the_search_finds_it(seed: int) -> None
 
 
 def with_moves(seed: int, most: int) -> RigidView:
-    """Return jobs of which most may run in another pool, for longer or shorter, where their gangs fit."""
+    """Return a view of random jobs of which most may also run in another pool, for longer or shorter."""
     lines = random_lines(seed, most)
     return view(lines, others=np.random.default_rng(seed).integers(-3, 12, len(lines)).clip(-1).tolist())
 
@@ -219,7 +222,7 @@ def test_jobs_of_no_duration_hold_no_gpus() -> None:
 
 
 def bounds_and_optima(seen: RigidView, objective: str) -> Iterator[tuple[str, Solution]]:
-    """Yield the solutions of all models of an objective."""
+    """Run all models of an objective, check their decisions, and yield the solutions."""
     setting = "" if objective == "flow" else f"?objective={objective}"
     for name in ("bound", "exact", "search", "intervals", "starts")[: 3 if objective == "makespan" else 5]:
         spec = MODELS.get(f"rigid.{name}{setting}")
@@ -236,7 +239,7 @@ SEEDS = range(300 if os.environ.get("HYPOTHESIS_PROFILE", "quick") != "quick" el
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_optima_and_bounds_beside_all_orders(seed: int) -> None:
-    """Jobs of no duration or a microsecond, ties, weights far apart, several pools."""
+    """Optima are those of all orders, and bounds are not above them: for ties, tiny durations, far weights, pools."""
     seen = PAPERS.get("rigid").view(orders.instance(seed))
     for objective in ("flow", "slowdown", "weighted", "makespan"):
         least = orders.best(seen, objective)
@@ -265,7 +268,7 @@ def test_bounds_hold_for_schedules_that_interrupt_jobs(seed: int, tick_s: float)
 
 @pytest.mark.parametrize("micros", [(1,), (1, 2), (0, 1, 3), (5, 1)])
 def test_bounds_hold_for_jobs_of_microseconds(micros: tuple[int, ...]) -> None:
-    """In a fluid, each job takes at least 3.6 of them."""
+    """Certified bounds do not exceed the optimum for jobs of microseconds, which a fluid counts as 3.6 at least."""
     one = instance([(0, 1, 1)] * len(micros), room=1)
     short = (job.model_copy(update={"duration_s": n * 1e-6}) for job, n in zip(one.jobs, micros, strict=True))
     seen = PAPERS.get("rigid").view(one.model_copy(update={"jobs": tuple(short)}))
@@ -308,7 +311,10 @@ def test_starts_bound_no_less_than_a_fluid_and_no_schedule_with_interruptions(se
 
 
 def test_a_long_job_is_not_cut_around_a_dear_moment() -> None:
-    """Two gangs of the whole pool: the long one goes first, or the short one delays it by all of its run."""
+    """The bound over starts sees that a long job runs without a pause, and is the optimum; the fluid bound is less.
+
+    Two gangs each take the whole pool: the long one goes first.
+    """
     seen = view([(0, 10, 4), (1, 8, 4)])
     bound = {name: MODELS.get(name).run(seen).solution.bound for name in ("rigid.intervals", "rigid.starts")}
     assert best(seen, "flow") == pytest.approx((10 + 17) / 2 / 3600)
@@ -316,7 +322,7 @@ def test_a_long_job_is_not_cut_around_a_dear_moment() -> None:
 
 
 FOUR: list[Line] = [(0, 10, 3), (1, 10, 4), (2, 8, 1), (3, 12, 1)]
-"""One of 3 GPUs runs; all 4 are wanted next; the third ends before that, the fourth would delay it."""
+"""Jobs for backfilling: one of 3 GPUs runs, all 4 are wanted next; the third ends before that, the fourth would not."""
 
 
 @pytest.mark.parametrize(
@@ -328,7 +334,7 @@ def test_backfilling_on_four_jobs(method: str, expected: list[int]) -> None:
 
 
 def listed(seen: RigidView, key: list[int]) -> list[int]:
-    """Second by second, whoever fits, by the key."""
+    """Return the starts of jobs by list scheduling: in each second the jobs that fit start, by ascending key."""
     found, now = [-1] * seen.size, 0
     while min(found) < 0:
         held = [j for j in range(seen.size) if found[j] >= 0 and found[j] + seen.duration[j] > now]

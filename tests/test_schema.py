@@ -1,4 +1,4 @@
-"""The schema: every malformed instance ends in one exact line, every good one survives the round trip."""
+"""The schema: each malformed instance ends in one exact line, and each valid one is the same after a round trip."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PIPELINE = {
 
 
 def small() -> dict[str, Any]:
-    """A small valid instance as plain data; GPU type ``b`` has no servers."""
+    """Return a small valid instance as plain data; its GPU type ``b`` has no servers."""
     return {
         "name": "small",
         "cluster": {
@@ -83,7 +83,7 @@ def twice(*path: str) -> Change:
 
 
 def kind(**fields: Any) -> Change:
-    """A tenant with one job type."""
+    """Return a change to a tenant with one job type that has these fields."""
     return tenant(job_types=[{"name": "k", **fields}])
 
 
@@ -418,7 +418,7 @@ def test_a_json_key_that_occurs_twice(tmp_path: Path, content: str, key: str) ->
 
 
 LINEAR_S = 60.0
-"""Seconds of computing, a hundred times what linear time needs on these files; quadratic time would be hours."""
+"""Seconds of computing that reading these files may take; linear time needs a hundredth, quadratic time hours."""
 
 
 @pytest.mark.parametrize("part", ["a", "'a'", r'"\""', "1"])
@@ -544,7 +544,7 @@ JSON = st.recursive(
 
 
 def places(data: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Paths of all values inside plain data."""
+    """Return the paths of all values inside plain data."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     return [path, *(p for key, value in items for p in places(value, (*path, key)))]
 
@@ -574,7 +574,7 @@ def test_any_value_anywhere_is_either_valid_or_one_line(place: tuple[str | int, 
 
 
 def outcome(data: dict[str, Any]) -> tuple[str, Instance | None]:
-    """Message and no instance, or no message and the instance."""
+    """Validate data; return the message and no instance, or an empty message and the instance."""
     try:
         return "", canonical.validate(data, "x")
     except InstanceError as error:

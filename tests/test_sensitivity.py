@@ -1,4 +1,4 @@
-"""Rates by CPUs and memory: what the model promises, the published facts of the ten models, how well it fits them."""
+"""Rates by CPUs and memory: what the pipeline model ensures, published facts about ten models, and how well it fits."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_jobs_without_sensitivity_and_servers_without_cpus_are_refused() -> None
 
 
 def speed(model: CatalogueModel, cpus: float, memory_gb: float, dataset: str | None = None) -> float:
-    """Rate of one GPU by the pipeline of the catalogue, relative to the rate with 3 CPUs and 62.5 GB."""
+    """Return the rate of one GPU by a model's pipeline, relative to the rate with 3 CPUs and 62.5 GB."""
     given, base = model.pipeline.of_gang(1, dataset), model.rates["V100"]
     return float(rate(given, model.pipeline.compute * base, cpus, memory_gb)) / base
 
@@ -251,12 +251,15 @@ FIT = {
     "Synergy M5": 0.3051,
     "Synergy DeepSpeech": 0.112,
 }
-"""Largest relative error against the matrix from 62.5 GB on, rounded up."""
+"""Largest relative error of a fitted pipeline against the measured matrix, from 62.5 GB on, by model."""
 
 
 @pytest.mark.parametrize("name", TABLE_4)
 def test_how_well_a_pipeline_fits_its_matrix(name: str) -> None:
-    """Concave progress in CPUs is what a pipeline cannot have; where matrices fall to 0.1, its process does not fit."""
+    """Fitted pipelines differ from measured matrices by at most the errors in :data:`FIT`.
+
+    A pipeline cannot have concave progress in CPUs; where matrices fall to 0.1, its process does not fit into memory.
+    """
     model, matrix = MODELS[name], MODELS[name].sensitivity
     assert matrix is not None
     measured = np.array(matrix.progress)

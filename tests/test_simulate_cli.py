@@ -1,4 +1,4 @@
-"""``harness simulate`` and ``schedgap.simulate``, as a stranger would use and misuse them."""
+"""``harness simulate`` and ``schedgap.simulate``, used and misused as by a stranger."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _journal(folder: Path) -> list[dict[str, Any]]:
 
 
 def _timeless(row: SimulationRow) -> dict[str, Any]:
-    """Return the fields of a row that no clock decides."""
+    """Return the fields of a row that do not depend on measured time or on which policy is the reference."""
     clocks = {"decision_mean_s", "decision_max_s", "simulate_s", "check_s"}
     # whom ratios refer to is the policy of its paper or the first one
     ratios = {"reference", "ttd_ratio", "jct_ratio"}
@@ -301,7 +301,7 @@ def task(policy: str, instance: Instance | None = None) -> SimulationTask:
 
 @pytest.fixture
 def rogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Policies that decline, fail, break a rule, or claim to run faster than their GPUs."""
+    """Register policies that decline, fail, break a rule, or claim to run faster than their GPUs can."""
     monkeypatch.setattr(POLICIES, "_entries", dict(POLICIES._entries))
 
     def decline(instance: Instance, oracle: Any) -> Any:
@@ -402,7 +402,7 @@ def test_a_ttd_below_its_lower_bound_is_wrong() -> None:
 
 
 def bound_of(instance: Instance, metric: str, sensitive: bool = False) -> Bound:
-    """Return the bound on a metric in rounds of 900 s."""
+    """Compute the bound on a metric in rounds of 900 s."""
     return BoundTask(*sent(instance), 900.0, metric, sensitive).run()
 
 
@@ -456,7 +456,7 @@ def test_options_have_defaults_that_fit_the_instance() -> None:
 
 @pytest.fixture(scope="module")
 def shared() -> sg.Simulation:
-    """Two mechanisms under one policy on a mixed cluster, the one that needs sensitivities after ten minutes."""
+    """Return a simulation of three policies on TINY; a mechanism that must profile jobs sees them after ten minutes."""
     names = ["hadar.fifo", "synergy.proportional.fifo", "synergy.tune.fifo"]
     return sg.simulate(TINY, names, jobs=1, restart_s=0.0, profiling_s=600.0)
 
@@ -499,7 +499,7 @@ def test_the_window_says_whose_completion_times_count() -> None:
 
 
 def test_bounds_are_about_the_jobs_of_the_window(tmp_path: Path) -> None:
-    """The others can only delay them; the end is that of all jobs. The checker takes the same jobs."""
+    """Bounds on completion times are about the jobs of the window, the bound on the total time about all jobs."""
     found = sg.simulate(TINY, ["fifo", "tune.srtf"], window=Window(5, 10), jobs=1, results=tmp_path)
     everybody = sg.simulate(TINY, ["fifo", "tune.srtf"], jobs=1)
     for row, other in zip(found.rows, everybody.rows, strict=True):
@@ -520,7 +520,10 @@ def test_bounds_are_about_the_jobs_of_the_window(tmp_path: Path) -> None:
 
 
 def test_bounds_of_jobs_that_are_not_in_the_order_of_arrival_are_certified() -> None:
-    """Multipliers of single jobs are in the instance's order."""
+    """Bounds are certified although the instance does not list jobs by arrival.
+
+    Multipliers of single jobs are in the instance's order.
+    """
     made = instances.load(TINY)
     turned = made.model_copy(update={"jobs": made.jobs[::-1]})
     found = sg.simulate(turned, ["fifo"], jobs=1)
@@ -543,7 +546,7 @@ def test_the_command_repeats_with_all_its_options(tmp_path: Path) -> None:
 
 @pytest.fixture
 def related(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy that names another one as its reference."""
+    """Register a policy that names another policy as its reference."""
     monkeypatch.setattr(POLICIES, "_entries", dict(POLICIES._entries))
     spec = POLICIES.get("hadar.fifo")
     POLICIES.register(PolicySpec("synergy.mine", "synergy", spec.build, True, source="made up", reference="hadar.fifo"))

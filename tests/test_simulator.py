@@ -1,4 +1,4 @@
-"""Records, metrics and the independent checker of simulations."""
+"""Histories of simulations, their metrics, and the independent checker of histories."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Triples = list[tuple[int, int, int]]
 def small(
     *jobs: dict[str, Any], hosts: tuple[tuple[str, int], ...] = (("a", 2), ("b", 2)), leave: float = 0
 ) -> Instance:
-    """Jobs with rates 1 and 2 on one GPU of types a and b, unless given; each worth 1 when it completes."""
+    """Return an instance of jobs with rates 1 and 2 on one GPU of types a and b; completing a job is worth 1."""
     kinds = sorted({kind for kind, _ in hosts})
     return Instance(
         name="small",
@@ -62,7 +62,10 @@ def small(
 
 
 def by_round(*rounds: Triples) -> Policy:
-    """Run these in round 0, 1, …; the last ones for ever, as far as the jobs are there."""
+    """Return a policy that runs the given (job, server, GPUs) in rounds 0, 1, …, and the last ones from then on.
+
+    Jobs that are not there are left out.
+    """
 
     def policy(state: State) -> Assignment:
         triples = rounds[min(state.round, len(rounds) - 1)]
@@ -79,7 +82,10 @@ def run(instance: Instance, policy: Policy, **options: Any) -> Trace:
 
 
 def test_metrics_of_a_history_computed_by_hand() -> None:
-    """Two servers of two GPUs; j0 runs 150 s on one GPU, j1 100 s on two, beginning in round 1."""
+    """Metrics of a history with two jobs on two servers are those computed by hand.
+
+    j0 runs 150 s on one GPU; j1 runs 100 s on two GPUs, from round 1 on.
+    """
     instance = small({"epochs": 150}, {"epochs": 400, "gpus": 2})
     trace = run(instance, by_round([(0, 0, 1)], [(0, 0, 1), (1, 1, 2)]))
     assert trace.completion_s.tolist() == [150, 200]
@@ -100,7 +106,7 @@ def test_metrics_of_a_history_computed_by_hand() -> None:
 
 
 def test_a_server_counts_once_and_restarts_are_not_computing() -> None:
-    """Both jobs share a server; j0 moves in round 1 and loses 10 s."""
+    """A server with two jobs counts once in CRU, and the 10 s that a moved job loses count as no computing."""
     instance = small({"epochs": 100}, {"epochs": 290}, hosts=(("a", 2), ("a", 1)))
     trace = run(instance, by_round([(1, 0, 1)], [(0, 0, 1), (1, 1, 1)]), restart_s=10)
     assert trace.completion_s.tolist() == [200, 300]
@@ -129,7 +135,7 @@ def test_nothing_to_measure() -> None:
 
 
 def test_no_job_vanishes() -> None:
-    """One that leaves, one larger than its GPUs, one beyond the horizon, one that is done."""
+    """Each job that does not complete has its reason: it left, cannot run, or the simulation ended before."""
     instance = small({"epochs": 9999}, {"epochs": 1}, {"epochs": 9999}, {"epochs": 50}, leave=150.0)
     work = dataclasses.replace(workload(instance), gpus=np.array([1, 5, 1, 1]))
     policy = by_round([(0, 0, 1), (2, 0, 1), (3, 1, 1)])
@@ -142,7 +148,10 @@ def test_no_job_vanishes() -> None:
 
 
 def test_impossible_jobs_are_not_offered() -> None:
-    """No instance has such a job by itself, but its rates may come from its tenant."""
+    """A job that can never run is not shown to the policy.
+
+    No valid instance has such a job by itself, but its rates may come from its tenant.
+    """
     instance = small({"epochs": 10}, {"epochs": 10})
     work, cluster = dataclasses.replace(workload(instance), gpus=np.array([5, 1])), servers(instance)
     seen: list[list[int]] = []
@@ -195,7 +204,7 @@ def clusters_and_jobs(draw: st.DrawFn) -> Instance:
 
 
 def shuffling(seed: int) -> Callable[[Instance], Policy]:
-    """A policy that gives jobs in random order random servers, so that gangs are mixed, spread and moved."""
+    """Return a policy that gives random servers to jobs in random order, so that gangs are mixed, spread and moved."""
     rng = np.random.default_rng(seed)
 
     def policy(state: State) -> Assignment:
@@ -237,7 +246,7 @@ def test_histories_of_any_policy_pass(instance: Instance, options: dict[str, flo
 @given(clusters_and_jobs(), OPTIONS, st.sampled_from([spec.id for spec in POLICIES if spec.paper == "hadar"]))
 @settings(max_examples=60)
 def test_histories_of_all_policies_pass(instance: Instance, options: dict[str, float], policy: str) -> None:
-    """Gangs larger than any type, rates of 0, weights of 0, arrivals, departures and an early end."""
+    """The checker accepts the histories of all policies, with large gangs, rates and weights of 0, and departures."""
     spec = POLICIES.get(policy)
     trace = run(instance, spec.build(instance, None), stall_rounds=40, forks=spec.forks, **options)
     assert check(instance, trace, trace.rules).violations == ()
@@ -247,7 +256,7 @@ def test_histories_of_all_policies_pass(instance: Instance, options: dict[str, f
 
 
 def history() -> tuple[Instance, Trace]:
-    """Three jobs, one of them moved, one spread, one cut off by the horizon."""
+    """Return an instance and a history of three jobs: one is moved, one spread, one cut off by the horizon."""
     instance = small({"epochs": 250}, {"epochs": 300, "gpus": 2, "submit_s": 50.0}, {"epochs": 9999})
     first, second = [(0, 0, 1), (2, 1, 1)], [(0, 1, 1), (1, 0, 2), (2, 1, 1)]
     return instance, run(instance, by_round(first, second), restart_s=10, spread_factor=0.9, until_s=400)
@@ -374,7 +383,10 @@ def test_a_job_that_is_never_offered_has_no_excuse(reason: str) -> None:
 
 
 def test_fast_jobs_do_not_take_digits_from_others() -> None:
-    """One that would do 1e9 times its work in a round, thousands that take a moment, and ends that meet a round's."""
+    """Very fast jobs do not spoil the accuracy of other jobs' times: the checker accepts the history.
+
+    One job would do 1e9 times its work in a round, thousands take a moment, and ends fall on the end of a round.
+    """
     fast = small({"epochs": 1, "rates": {"a": 1e9, "b": 1e9}}, *({"epochs": n} for n in (300, 200, 600)))
     quick = [{"epochs": 1, "rates": {"a": 100.0, "b": 100.0}}] * 2000
     exact = [{"epochs": 3 * 100 * 7, "rates": {"a": 7.0, "b": 7.0}}] * 60

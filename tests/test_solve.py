@@ -1,4 +1,4 @@
-"""The one solve path: every outcome is an answer, every number is certified or absent."""
+"""The one way to solve a model: every outcome is reported properly, and numbers are certified or left out."""
 
 from __future__ import annotations
 
@@ -373,7 +373,7 @@ def test_optimal_prices_give_the_optimum_itself() -> None:
 
 @pytest.mark.parametrize("domain", [pyo.NonNegativeReals, pyo.Binary])
 def test_declared_units_leave_the_answer_in_those_of_the_model(domain: Any) -> None:
-    """Values, objective, bound, prices and reduced costs are the same however the solver counts."""
+    """Values, objective, bound, prices and reduced costs do not depend on the units that a model declares."""
 
     def far(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
         counted(m, [(m.x["lamp"], 0.25), (m.room, 7.0), (m.gain, 1e4)])

@@ -1,4 +1,4 @@
-"""Options after a solver's name, and logs of HiGHS: passed on, told apart, refused in one line, kept on request."""
+"""Options after a solver's name, and logs of HiGHS: they are passed on, refused in one line, and kept on request."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_wrong_options_are_refused_in_one_line(name: str, message: str) -> None:
 
 
 def test_what_the_product_sets_is_not_for_the_user() -> None:
-    """Whatever a session sets, except for choices of speed, which the user may override."""
+    """Users cannot override options that a session sets itself, except for some that only change speed."""
     session = Session(compile_model(build(knapsack)), SolveOptions(nodes=5))
     own = {parameter.name for parameter in OPTIONS}
     fresh = type(session.highs)()

@@ -1,4 +1,4 @@
-"""Other solvers on the same arrays: the same optima, honest bounds, and a sentence where there is no answer."""
+"""Other solvers on the same arrays: equal optima, valid bounds, and a clear sentence if there is no answer."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ FIG1, WALKTHROUGH, EQ1 = "paper/hadar-fig1", "paper/walkthrough", "paper/oef-eq1
 
 
 def need(solver: str) -> None:
-    """Skip where an extra is not installed."""
+    """Skip the test if the package that a solver needs is not installed."""
     packages = {"scip": "pyscipopt", "cp-sat": "ortools", "highs:hipo": "highspy_extras"}
     if solver in packages:
         pytest.importorskip(packages[solver])
 
 
 def random_mip(seed: int) -> pyo.ConcreteModel:
-    """A bounded MIP, always feasible, with a constant, a fixed column and one that follows from the others."""
+    """Return a bounded, feasible integer program with a constant, a fixed column and a column that others determine."""
     rng = np.random.default_rng(seed)
     n, rows = int(rng.integers(2, 6)), int(rng.integers(1, 4))
     m = pyo.ConcreteModel()
@@ -136,7 +136,7 @@ def test_without_a_solution_there_may_be_no_bound() -> None:
 
 
 BOUNDED = {"cbc": "After 0 nodes", "scip": r'"bound": \d', "cp-sat": r'"bound": \d'}
-"""What a program tells once it has the bound."""
+"""A text in each solver's log from which on it has a bound."""
 
 
 @pytest.mark.parametrize("solver", BOUNDED)
@@ -145,7 +145,7 @@ def test_a_killed_program_leaves_its_bound(solver: str) -> None:
     before = set(psutil.Process().children(recursive=True))
 
     def kill() -> None:
-        """Kill the program as soon as it has told a bound."""
+        """Kill the solver's program as soon as its log has a bound."""
         while True:
             time.sleep(0.05)
             for child in set(psutil.Process().children(recursive=True)) - before:
@@ -271,7 +271,7 @@ with open(stub[:-3] + ".sol", "w") as out:
 
 
 def gurobi(folder: Path, monkeypatch: pytest.MonkeyPatch, **told: Any) -> None:
-    """Put a program on the path that answers as AMPL's driver for Gurobi does."""
+    """Put a fake program on the path that answers like AMPL's driver for Gurobi."""
     program = folder / "gurobi"
     script = STUB.replace("assert", "if '-v' not in sys.argv: assert").format(python=sys.executable, **told)
     program.write_text(script)

@@ -1,4 +1,4 @@
-"""Models that start from known decisions: the solver's first incumbent is the best of them."""
+"""Models that start from known decisions: the solver's first incumbent is the best of these."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schedgap.models.engine.solve import Seed, SolveOptions
 
 STARTED = [spec for spec in MODELS if spec.start is not None]
 LISTED = {"zhou.ps.schedules.offline", "zhou.ra.schedules.offline"}
-"""Models that list the schedules of some optimum, not those of every heuristic."""
+"""Models that list only some schedules, with which not every heuristic's decision can be expressed."""
 
 
 def known(spec: ModelSpec) -> list[Seed]:

@@ -1,4 +1,4 @@
-"""Many instances in a few numbers: means, counts of failures, performance profiles."""
+"""Results on many instances in a few numbers: means, counts of failures, performance profiles."""
 
 from __future__ import annotations
 

@@ -267,7 +267,10 @@ def test_limits_that_cannot_be(tmp_path: Path, old: str, new: str, message: str)
 
 
 def test_several_names_of_one_content_are_one_instance_with_all_printed_numbers() -> None:
-    """Papers come back to their examples: (1), (2) and (3) of OEF are about the same tenants."""
+    """Several names of the same content are one instance, which has the published numbers of all of them.
+
+    Expressions (1), (2) and (3) of OEF are about the same tenants.
+    """
     names = ["paper/oef-eq1", "paper/oef-eq2", "paper/oef-eq3"]
     (instance,) = compare(names, ["oef.gavel?row_cap=true", "oef.cooperative"], jobs=1).instances.values()
     assert instance.name == names[0]
@@ -287,7 +290,7 @@ def test_a_sweep_that_grew_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp_path: Path) -> None:
-    """kill -9 in the middle: rows that were finished are kept, the others run, and none is there twice."""
+    """A sweep that is killed in the middle and resumed keeps finished rows, runs the others, and has no row twice."""
     path = written(
         tmp_path, SMALL.replace("[3, 4]", "[3, 4, 5, 6, 7, 8]").replace("time_limit_s = 20", "seeds = [0, 1]")
     )
@@ -320,7 +323,7 @@ def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp
 
 
 def told(row: Row) -> tuple[object, ...]:
-    """Return what a row says, but for its times."""
+    """Return what a row says, without its times."""
     return (*row.name, row.status, row.objective, row.best_bound, row.bound_from, row.ratio, row.verified, row.key)
 
 

@@ -1,4 +1,4 @@
-"""Synergy's mechanisms and policies: what they promise, the erratum of Tune, the order of queues."""
+"""Synergy's mechanisms and policies: what they ensure, an error in Tune as printed, and the order of queues."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def run(name: str, view: SynergyView) -> SynergySchedule:
 
 
 def held(view: SynergyView, schedule: SynergySchedule) -> dict[int, tuple[float, float, float]]:
-    """GPUs, CPUs and gigabytes of every job that runs in the round."""
+    """Return the GPUs, CPUs and gigabytes of every job that runs in the round."""
     columns = (schedule.gpus, schedule.cpus, schedule.memory_gb)
     totals = np.column_stack([np.bincount(schedule.job, column, view.size) for column in columns])
     return {j: tuple(totals[j].tolist()) for j in np.unique(schedule.job).tolist()}
 
 
 def rates(view: SynergyView, schedule: SynergySchedule) -> dict[int, float]:
-    """Iterations per second of every job that runs in the round."""
+    """Return the iterations per second of every job that runs in the round."""
     home = dict(zip(schedule.job.tolist(), view.servers.gpu_type[schedule.server].tolist(), strict=True))
     jobs = held(view, schedule)
     kind = view.profiles.kind[list(jobs)]
@@ -75,7 +75,10 @@ def assert_fits(view: SynergyView, schedule: SynergySchedule) -> None:
 @settings(max_examples=60, deadline=None)
 @given(cases.small(jobs=8))
 def test_tune_and_proportional_run_all_jobs_at_their_fair_progress_at_least(instance: Any) -> None:
-    """Also on tables that are no least of stages, where the clamped demand can be slower than the share."""
+    """These mechanisms run all jobs with at least their fair progress, for any tables.
+
+    With some tables, the clamped demand can be slower than the share.
+    """
     view = synergy.view(instance)
     for name in ("proportional", "tune", "tune?order=policy&fit=first", "refill"):
         schedule = run(name, view)
@@ -155,7 +158,10 @@ def test_a_gang_larger_than_a_server_spans_servers() -> None:
 
 
 def test_a_demand_that_no_empty_servers_hold_is_not_waited_for() -> None:
-    """A gang of 5 on two servers of 4: two parts of 2 GPUs each fit with the demand of two servers, 5 do not."""
+    """A gang whose demand fits on no empty servers gets its base, so that it does not wait for ever.
+
+    Two servers of 4 GPUs hold parts of 2 GPUs each with the demand of the gang of 5, but not all 5.
+    """
     view = synergy.view(cases.instance([("Synergy AlexNet", 5)], [(2, "V100", 4, 16.0, 250.0)]))
     assert view.needs.demand[0, 0, 0] == 30
     for name in ("greedy", "tetris"):
@@ -163,7 +169,7 @@ def test_a_demand_that_no_empty_servers_hold_is_not_waited_for() -> None:
 
 
 def test_a_placement_belongs_to_the_mechanism_that_found_it() -> None:
-    """One object answered ``tune`` with the shares that it had found for the same jobs before."""
+    """A mechanism returns its own last placement of the same jobs, not that of another mechanism."""
     view = synergy.view(cases.instance([("Synergy AlexNet", 1), ("Synergy GNMT", 1)], [(1, "V100", 2, 13.0, 200.0)]))
     asked, one = asked_round(view, view.runnable, np.zeros(2)), Mechanisms(view, no_oracle)
     for name in ("proportional", "tune", "proportional", "tune"):
@@ -177,7 +183,10 @@ def test_a_placement_belongs_to_the_mechanism_that_found_it() -> None:
     [("demand", {0: (1, 4, 62.5), 1: (1, 4, 62.5)}), ("policy", {0: (1, 6, 62.5), 1: (1, 4, 62.5)})],
 )
 def test_who_is_placed_first_keeps_its_demand(order: str, found: dict[int, tuple[float, float, float]]) -> None:
-    """By demand, AlexNet (12 CPUs) comes before MobileNet (6), and both fall back: the text's order, the artefact's."""
+    """The job that is placed first keeps its demand; orders by demand and by policy place different jobs first.
+
+    By demand, AlexNet (12 CPUs) comes before MobileNet (6), and both fall back.
+    """
     jobs = [("Synergy MobileNetv2", 1), ("Synergy AlexNet", 1), ("Synergy GNMT", 1)]
     view = synergy.view(cases.instance(jobs, [(1, "V100", 3, 12.0, 300.0)]))
     given_out = held(view, run(f"tune?order={order}", view))
@@ -205,7 +214,7 @@ def test_the_placement_of_another_order_is_not_remembered() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_every_job_that_can_run_is_placed_when_it_is_alone(data: Any) -> None:
-    """Whatever it demands: a demand that no empty server holds is none that a scheduler waits for."""
+    """Every mechanism places a job that can run at all, if it is alone, whatever it demands."""
     case = data.draw(cases.resting(jobs=3, chips=data.draw(st.sampled_from([("V100",), ("V100", "K80")]))))
     odd = data.draw(st.sampled_from([(3, 7.0, 65.0), (5, 31.0, 500.0), (1, 1.0, 20.0)]))
     group = case.cluster.servers[0].model_copy(
@@ -236,7 +245,10 @@ def share(gpus: int) -> tuple[float, float]:
 
 
 def test_switching_to_the_share_as_printed_overfills_the_server() -> None:
-    """C misses three CPUs; A is switched and frees eight, but now holds 250 GB instead of 100."""
+    """Tune as printed switches a job to its whole share, which can overfill a server's memory.
+
+    C misses three CPUs; A is switched and frees eight, but then holds 250 GB instead of 100.
+    """
     total = switched_total(THREE, everybody=False)
     assert total[1] <= SERVER[1]
     assert total[2] > SERVER[2]
@@ -328,7 +340,7 @@ def test_who_is_served_first(three: SynergyView, order: str, changes: dict[str, 
 
 
 def test_finish_time_fairness_serves_the_largest_or_the_smallest_ratio_first(three: SynergyView) -> None:
-    """The largest as in Themis, which the paper cites; the paper's artefact sorts the same ratio upwards."""
+    """The setting `first` decides whether the largest ρ is served first (Themis) or the smallest (the artefact)."""
     late = waiting(three, elapsed_s=[36000.0, 3600.0, 3600.0])
     largest, smallest = (ORDERS["ftf"](three, late, first=first) for first in ("largest", "smallest"))
     assert np.argsort(largest).tolist() == [0, 2, 1]
@@ -336,7 +348,10 @@ def test_finish_time_fairness_serves_the_largest_or_the_smallest_ratio_first(thr
 
 
 def test_what_remains_is_counted_with_the_share_or_at_the_fastest_speed(three: SynergyView) -> None:
-    """As the paper's artefact counts: AlexNet is three times as fast with more CPUs than its share, GNMT is not."""
+    """The setting `speed` decides whether SRTF's remaining times are at the share or at the fastest speed.
+
+    AlexNet is three times as fast with more CPUs than its share, GNMT is not.
+    """
     left = waiting(three, left_s=[1000.0, 1100.0, 1500.0])
     share, fastest = (ORDERS["srtf"](three, left, speed=speed) for speed in ("share", "fastest"))
     kind = three.profiles.kind
@@ -348,7 +363,7 @@ def test_what_remains_is_counted_with_the_share_or_at_the_fastest_speed(three: S
 
 
 def test_drf_serves_the_job_with_the_smallest_dominant_share() -> None:
-    """Where every job is its own tenant, going by tenant is FIFO: nobody holds anything before its first job."""
+    """DRF orders jobs by dominant share; if every job is its own tenant, DRF by tenant is first come, first served."""
     jobs = [("Synergy AlexNet", 1), ("Synergy GNMT", 4), ("Synergy GNMT", 1)]
     view = synergy.view(cases.instance(jobs, [cases.servers(2)]))
     one_each = replace(view, workload=replace(view.workload, tenant=np.arange(3)))
@@ -435,7 +450,10 @@ def test_simulated_history_is_the_run_in_model_time() -> None:
 
 
 def test_the_example_of_section_2() -> None:
-    """Falling back is all or nothing, so that Tune gains nothing here: both demands fill a server's CPUs or memory."""
+    """In the paper's example Tune gains nothing over proportional shares, because jobs fall back all the way.
+
+    Both demands fill a server's CPUs or memory.
+    """
     view = synergy.view(instances.load("paper/synergy-example"))
     found = held(view, run("proportional", view))
     assert found == dict.fromkeys(range(4), (4, 12, 250))
@@ -497,7 +515,10 @@ def test_opt_is_placed_fairly_and_gains_on_tune(servers: list[cases.Server]) -> 
 
 
 def test_opt_falls_back_to_no_less_than_the_fair_progress() -> None:
-    """J2's optimum has more memory than its share but fewer CPUs; with the least of both it would be too slow."""
+    """Jobs that fall back under Opt still make their fair progress.
+
+    The optimum gives J2 more memory than its share but fewer CPUs; with the smaller of both it would be too slow.
+    """
     view = synergy.view(RANDOM.get("synergy").draw(np.random.default_rng(2173)))
     schedule = HEURISTICS.get("synergy.opt").run(view, Context(np.random.default_rng(0), models.oracle))
     assert_fits(view, schedule)
@@ -512,7 +533,7 @@ ORDER = ("opt", "refill", "tune", "greedy", "proportional")
 
 @pytest.fixture(scope="module")
 def experiment(data_dir: Path) -> dict[str, Metrics]:
-    """Metrics of the static trace of section 5.2 under FIFO and SRTF, without restarts."""
+    """Return metrics of the static trace of section 5.2 under FIFO and SRTF, without restarts."""
     instance = import_trace("synergy", data_dir / "synergy/static_100job_6_3_1100.0")
     view = synergy.view(instance)
     found = {}
@@ -525,16 +546,17 @@ def experiment(data_dir: Path) -> dict[str, Metrics]:
 
 @pytest.mark.real_data
 def test_makespans_of_the_static_trace_are_those_of_table_5(experiment: dict[str, Metrics]) -> None:
-    """FIFO: 15.67 h proportional, 11.33 h Tune, 11.01 h Opt in the paper's simulator."""
+    """Makespans under FIFO are within 5 % of Table 5: 15.67 h proportional, 11.33 h Tune, 11.01 h Opt."""
     for name, published_h in (("proportional.fifo", 15.67), ("tune.fifo", 11.33), ("opt.fifo", 11.01)):
         assert experiment[name].ttd_s / 3600 == pytest.approx(published_h, rel=0.05)
 
 
 @pytest.mark.real_data
 def test_the_published_gain_is_that_of_the_artefacts_order(data_dir: Path) -> None:
-    """FIFO at 9 jobs per hour on 128 GPUs, jobs 4000 to 5000 (Fig. 9): 81 h proportional, 22 h Tune in the paper.
+    """The published gain of Tune on the artefact's trace needs the artefact's order of placement, not the text's.
 
-    Its artefact places jobs in the policy's order. By demand, as the text has it, the gain is 2.26 instead of 3.75.
+    FIFO at 9 jobs per hour on 128 GPUs, jobs 4000 to 5000 (Fig. 9): the paper prints 81 h for proportional allocation
+    and 22 h for Tune. By demand, as in the text, the gain is 2.26 instead of 3.75.
     """
     instance = import_trace("synergy_csv", data_dir / "synergy/artefact_rebuilt_9perh.csv")
     view, mean_h = synergy.view(instance), {}
@@ -549,7 +571,10 @@ def test_the_published_gain_is_that_of_the_artefacts_order(data_dir: Path) -> No
 
 @pytest.mark.real_data
 def test_mean_completion_times_are_in_the_papers_order(experiment: dict[str, Metrics]) -> None:
-    """Under SRTF Greedy is before Tune by less than 2 %: falling back all the way costs Tune the rest, see Refill."""
+    """Mean completion times rank the mechanisms as the paper does, but Greedy is slightly before Tune under SRTF.
+
+    Falling back all the way costs Tune more than the difference, as Refill shows.
+    """
     jct = {name: found.jct_mean_s for name, found in experiment.items()}
     fifo, srtf = ([jct[f"{mechanism}.{policy}"] for mechanism in ORDER] for policy in ("fifo", "srtf"))
     assert fifo == sorted(fifo)
@@ -559,7 +584,10 @@ def test_mean_completion_times_are_in_the_papers_order(experiment: dict[str, Met
 
 
 def test_on_one_server_of_all_gpus_opt_makes_the_progress_of_ilp1_on_all_servers() -> None:
-    """So it is what the paper's lines for Opt are: nothing is placed, and jobs, demands and shares are the same."""
+    """On a single server with all GPUs, Opt makes ILP1's progress, as the paper's curves for Opt do.
+
+    Jobs, demands and shares are those of many servers, but nothing has to be placed.
+    """
     ref = "gen/synergy-32?jobs=60&image=60&language=30&speech=10&gpus=single&load=0"
     views = [synergy.view(instances.load(f"{ref}{more}")) for more in ("", "&servers=1&gpus_per_server=32")]
     several, one = views

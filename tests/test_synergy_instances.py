@@ -1,4 +1,4 @@
-"""Synergy's instances: generated ones as the paper describes them, its physical traces, its worked example."""
+"""Synergy's instances: generated ones as the paper describes them, its physical traces, and its worked example."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ TABLE_4 = {
     "speech": ("M5", "DeepSpeech"),
 }
 PHILLY = {1: 18_869, 2: 353, 4: 455, 8: 265, 16: 32}
-"""Jobs of these sizes among the first 20,000 of the Philly trace."""
+"""Number of jobs of each size among the first 20,000 of the Philly trace."""
 
 
 def minutes(view: SynergyView) -> Array:
-    """Minutes of each job with its proportional share."""
+    """Return the minutes that each job takes with its proportional share."""
     return np.asarray(view.workload.work / view.needs.fair[view.profiles.kind, 0] / 60)
 
 
@@ -63,7 +63,7 @@ def test_clusters_of_the_papers_servers(ref: str, servers: int, jobs: int) -> No
 
 @pytest.mark.parametrize("ref", ALL)
 def test_the_drawn_jobs_are_those_of_their_distributions(ref: str) -> None:
-    """Their seeds are chosen so: split, mean work and load within one percent."""
+    """The generated jobs have the split, mean work and load of the paper's distributions, within one percent."""
     view, large = synergy.view(load(ref)), "512" in ref
     split = {"gen/synergy-32": (60, 30, 10), "gen/synergy-32-dynamic": (30, 60, 10)}.get(ref, (20, 70, 10))
     found = tasks(view.instance)
@@ -81,7 +81,7 @@ def test_the_drawn_jobs_are_those_of_their_distributions(ref: str) -> None:
 
 
 def mean_of_powers(low: float, high: float) -> float:
-    """Mean of 10^x, x uniform between two numbers."""
+    """Return the mean of 10^x with x uniform between two numbers."""
     return float((10**high - 10**low) / np.log(10) / (high - low))
 
 
@@ -110,7 +110,7 @@ def test_splits_gangs_and_durations_are_drawn_as_documented() -> None:
 @pytest.mark.parametrize("sensitivity", ["matrix", "pipeline"])
 @pytest.mark.parametrize("cpus", [3, 4, 5, 6])
 def test_a_job_takes_its_duration_at_the_share_of_its_cluster(cpus: int, sensitivity: str) -> None:
-    """Whatever the servers: the baseline is the same, and what is left to gain falls with the CPUs per GPU."""
+    """A job takes its duration with the share of any cluster; with more CPUs per GPU there is less to gain."""
     base, here = (
         synergy.view(load(f"gen/synergy-128?jobs=300&gpus=multi&cpus_per_gpu={c}&sensitivity={kind}"))
         for c, kind in ((3, "matrix"), (cpus, sensitivity))
@@ -149,7 +149,7 @@ def test_the_load_scales_arrivals() -> None:
 
 @pytest.mark.parametrize("ref", ["gen/synergy-128", "gen/synergy-512"])
 def test_9_jobs_an_hour_are_too_many_for_128_gpus_at_their_shares(ref: str) -> None:
-    """512 GPUs are loaded to the brim, 128 above it: the paper's 81 h come from a queue that grows."""
+    """With 9 jobs per hour, 512 GPUs are just loaded and 128 overloaded: the paper's 81 h come from a growing queue."""
     view = synergy.view(load(ref))
     hours = view.workload.gpus @ minutes(view) / 60
     load_of_gpus = hours / view.pools.gpus.sum() / (view.workload.arrival_s.max() / 3600)
@@ -179,7 +179,7 @@ def test_gangs_of_the_drawn_durations_are_as_frequent_as_in_the_philly_trace(dat
 
 
 def test_at_5_5_jobs_an_hour_gangs_ask_for_more_than_all_gpus() -> None:
-    """Printed in section 5.4; with gangs of all Philly jobs it is 86 %."""
+    """At 5.5 jobs per hour (section 5.4), gangs ask for 102 % of the GPUs; with all Philly gangs, for 86 %."""
     found = {}
     for ref in ("gen/synergy-128?gpus=multi&load=5.5", "gen/synergy-128-gangs?load=5.5"):
         view = synergy.view(load(ref))
@@ -230,7 +230,7 @@ def test_splits_of_the_paper(split: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("ref", [*ALL, "gen/synergy-32?sensitivity=pipeline", "gen/synergy-128?cpus_per_gpu=6"])
 def test_the_horizon_is_enough_for_those_who_know_nothing_of_cpus(ref: str) -> None:
-    """First come, first served at the share or at the bare rates, whichever is slower, a slot lost per job."""
+    """The horizon is long enough for FIFO at the slower of share and bare rate, with a slot lost per job."""
     view = synergy.view(load(ref))
     assert view.instance.horizon is not None
     bare = view.workload.work / (view.workload.gpus * view.workload.rates[:, 0])
@@ -239,7 +239,7 @@ def test_the_horizon_is_enough_for_those_who_know_nothing_of_cpus(ref: str) -> N
 
 
 def fifo(view: SynergyView, seconds: Array) -> Array:
-    """Completion times of jobs served strictly in order of arrival."""
+    """Return the completion times of jobs served strictly in order of arrival."""
     free = [0.0] * int(view.pools.gpus.sum())
     ends, start = [], 0.0
     for arrival, gpus, length in zip(view.workload.arrival_s, view.workload.gpus, seconds, strict=True):
@@ -270,7 +270,7 @@ def test_hadar_can_look_at_it() -> None:
     ],
 )
 def test_golden_fingerprints(ref: str, golden: str) -> None:
-    """Change only when the spec, the catalogue's facts or the generator change."""
+    """Fingerprints of instances change only if a spec, the catalogue's facts or the generator change."""
     assert load(ref).fingerprint == golden
 
 
@@ -399,7 +399,7 @@ def test_the_traces_of_the_physical_experiments(data_dir: Path, file: str) -> No
 
 @pytest.mark.real_data
 def test_the_static_trace_takes_the_published_hours(data_dir: Path) -> None:
-    """Published: 15.67 h under proportional FIFO (simulated), 16 h deployed. Without rounds it is 4 % less."""
+    """Under proportional FIFO, the static trace takes the published 15.67 h within 5 %."""
     view = imported(data_dir, "synergy", "synergy/static_100job_6_3_1100.0")
     hours = fifo(view, 60 * minutes(view)).max() / 3600
     assert hours == pytest.approx(15.67, rel=0.05)
@@ -489,11 +489,11 @@ def test_impossible_servers_are_refused(tmp_path: Path, options: Options, messag
 
 TABLE_3 = np.array([[23, 400], [12, 450], [1, 100], [12, 50]], float)
 SERVERS = ((0, 2), (1, 3))
-"""Jobs on S1 and on S2 in Table 3."""
+"""The jobs on servers S1 and S2 in Table 3."""
 
 
 def progress(view: SynergyView, held: Array) -> Array:
-    """Progress of the jobs with these CPUs and memory, relative to their shares."""
+    """Return the progress of jobs with these CPUs and memory, relative to that with their shares."""
     kind = view.profiles.kind
     rate = view.profiles.rate_of(kind, np.zeros(view.size, np.int64), held[:, 0], held[:, 1])
     return np.asarray(rate / view.needs.fair[kind, 0])
@@ -520,7 +520,7 @@ def test_table_3_fits_and_makes_nobody_slower() -> None:
 
 
 def test_no_placement_with_whole_jobs_beats_table_3() -> None:
-    """Two jobs per server, each with any levels: the best split of a server for each pair, the best pairing."""
+    """No pairing of the jobs on two servers, with any CPUs and memory, makes more progress than Table 3."""
     view = synergy.view(load("paper/synergy-example"))
     tables = view.profiles
     value = tables.rate[tables.kind, 0] / view.needs.fair[tables.kind, 0][:, None, None]
@@ -538,7 +538,7 @@ def test_no_placement_with_whole_jobs_beats_table_3() -> None:
 
 
 def test_demands_of_the_example_are_not_table_3() -> None:
-    """Demands saturate a job, so that J3 and J4 do not fit beside J1 and J2; Tune then falls back to shares."""
+    """Demands of the worked example are larger than Table 3's amounts, so that Tune falls back to shares."""
     view = synergy.view(load("paper/synergy-example"))
     demand = view.needs.demand[:, 0]
     assert demand.tolist() == [[24, 450], [14, 500], [1, 50], [4, 50]]

@@ -1,4 +1,4 @@
-"""The fluid bound on the end of the last job of a run."""
+"""The fluid bound on the time at which the last job of a run ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_no_scheduler_ends_before_the_fluid(instance: Instance) -> None:
 
 
 def test_the_fluid_fills_the_scarce_resource() -> None:
-    """Two jobs that are fastest with all CPUs of the server: side by side or one after the other takes as long."""
+    """Two jobs that want all CPUs of the server take as long side by side as one after the other."""
     table = cases.matrix((1.0, 2.0, 4.0), (10.0,), [[1.0], [2.0], [4.0]])
     jobs = [cases.job(gpus=1, iterations=4000, rates={"V100": 1.0}, sensitivity=table) for _ in range(2)]
     view = synergy.view(cases.instance(jobs, [(1, "V100", 2, 4.0, 20.0)]))

@@ -1,4 +1,4 @@
-"""Synergy's models on worked instances: what they decide, what they refuse, and that statements and arrays agree."""
+"""Synergy's models on worked instances: what they decide and refuse, and that statements and arrays agree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOLERANCE = 1 + 1e-9
 
 
 def progress(view: SynergyView, found: SynergySchedule) -> float:
-    """Objective of a round on super-machines, from the tables; what it holds is checked on the way."""
+    """Check a decision on super-machines against the tables, and return its objective."""
     kind, i = view.profiles.kind[found.job], found.server
     assert (np.diff(np.sort(found.job)) > 0).all()
     assert set(found.job) <= set(view.runnable)
@@ -51,7 +51,7 @@ def progress(view: SynergyView, found: SynergySchedule) -> float:
 
 
 def ideal(view: SynergyView, method: str) -> float:
-    """Optimum of an exact model of ``synergy.ideal``; every job runs at its fair progress or above."""
+    """Return the optimum of an exact model of ``synergy.ideal``, and check that all jobs make their fair progress."""
     outcome = models.get(method).run(view, EXACT)
     found = outcome.decision
     assert outcome.solution.status == "optimal"
@@ -64,7 +64,7 @@ def ideal(view: SynergyView, method: str) -> float:
 
 
 def on_servers(view: SynergyView, found: SynergySchedule) -> int:
-    """Check that a placement is complete, proportional and within capacity, and return how many jobs it fragments."""
+    """Check that a placement is complete, proportional and within capacity; return how many jobs it splits."""
     for name in ("gpus", "cpus", "memory_gb"):
         used = np.bincount(found.server, getattr(found, name), view.servers.size)
         assert (used <= getattr(view.servers, name) * TOLERANCE).all()
@@ -164,26 +164,26 @@ def test_rules_are_templates() -> None:
 
 
 def by_index(form: StandardForm, variable: Any) -> StandardForm:
-    """Put the columns of a compiled model into the order of its variable."""
+    """Put the columns of a compiled model into the order of its variable's indices."""
     where = {id(v): i for i, v in enumerate(form.columns)}
     order = [where[id(v)] for v in variable.values()]
     return replace(form, matrix=form.matrix[:, order], cost=form.cost[order])
 
 
 def scaled(model: Any) -> StandardForm:
-    """Compile a model, in the units that it declares."""
+    """Compile a model in the units that it declares."""
     form = compile_model(model)
     return units(form).scaled(form)
 
 
 def rows(form: StandardForm) -> list[tuple[float, ...]]:
-    """Rows with their bounds, in an order of their own."""
+    """Return the rows of a compiled model with their bounds, sorted."""
     dense = np.column_stack((form.matrix.toarray(), form.row_lower, form.row_upper))
     return sorted(map(tuple, np.round(dense, 12).tolist()))
 
 
 def test_prices_are_those_of_a_cpu_and_a_gigabyte() -> None:
-    """The prices of (2)–(4), times what there is, are the optimum of LP1 without floors."""
+    """The prices of (2)–(4), times the amounts there are, sum to the optimum of LP1 without floors."""
     view = synergy.view(mix(24, [servers(2)]))
     statement = build(build_round, view, OPEN)
     answer = solve(statement, SolveOptions(method="simplex"))
@@ -270,7 +270,10 @@ def test_the_fewest_fragments_of_hand_made_cases() -> None:
 
 
 def test_servers_of_a_type_that_differ_may_leave_no_placement() -> None:
-    """The super-machine adds up what no split has: CPUs per GPU of both gangs are those of all servers together."""
+    """If servers of a type differ, the super-machine's optimum may have no placement on them.
+
+    Both gangs get the CPUs per GPU of all servers together, which no single server has for both.
+    """
     needy = matrix((2.0, 5.0), (10.0,), [[1.0], [3.0]])
     hosts = [servers(1, gpus=4, cpus=8.0), servers(1, gpus=4, cpus=40.0)]
     view = synergy.view(instance([job(gpus=4, sensitivity=needy)] * 2, hosts))
@@ -303,7 +306,7 @@ def test_a_time_limit_is_an_ordinary_end() -> None:
 
 
 def test_numbers_far_apart_stay_within_what_a_solver_takes() -> None:
-    """Levels from a billionth of a CPU to all of a server, rates over sixteen orders of magnitude."""
+    """Models are solved although levels and rates are up to sixteen orders of magnitude apart."""
     tiny = matrix((1e-9, 3.0), (1e-9, 62.5), [[1e-8, 1.0], [1.0, 1e4]])
     jobs = [job(gpus=g, rates={"V100": r, "K80": 1e-4}, sensitivity=tiny) for g, r in ((1, 1e4), (8, 1.0), (2, 1e-4))]
     case = instance(jobs, [servers(1), servers(2, "K80", 8, 64.0, 1e6)])
@@ -352,7 +355,7 @@ def test_the_oracles_floor_decides_who_gets_the_fast_gpus() -> None:
 
 
 def two_on_one_type() -> SynergyView:
-    """Two gangs that both need the fast type for their split of both; it has GPUs for one."""
+    """Return a view of two gangs that both need the fast type, which has GPUs for one of them."""
     jobs = [job(gpus=4, rates={"V100": 4.0, "K80": 1.0}, sensitivity=FLAT)] * 2
     return synergy.view(instance(jobs, FAST_AND_SLOW))
 

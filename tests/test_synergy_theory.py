@@ -1,4 +1,4 @@
-"""Synergy's theorems and errata as properties of random instances, with witnesses for what does not hold."""
+"""Synergy's theorems and errors as properties of random instances, with witnesses where a theorem fails."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def optimum(view: SynergyView, rule: RoundRule) -> float | None:
 
 
 def best_round(view: SynergyView, *, floors: bool, everybody: bool) -> float:
-    """Largest objective of a round on super-machines, by looking at every choice of every job."""
+    """Return the largest objective of a round on super-machines, by trying every choice of every job."""
     pools, tables = view.pools, view.profiles
     room = np.column_stack((pools.gpus, pools.cpus, pools.memory_gb)) * (1 + 1e-9)
     options = []
@@ -89,7 +89,7 @@ Option = tuple[float, int, tuple[float, float, float]]
 
 
 def _undominated(found: list[Option]) -> list[Option]:
-    """Keep the search short: of two options on one type, one with no less of anything and no more value is out."""
+    """Keep only options that no other option on the same type beats, with no more of anything and no less value."""
 
     def better(x: Option, y: Option) -> bool:
         return x[1] == y[1] and x[0] >= y[0] and all(p <= q for p, q in zip(x[2], y[2], strict=True)) and x != y
@@ -104,7 +104,7 @@ def _undominated(found: list[Option]) -> list[Option]:
 @given(small(jobs=3))
 @settings(max_examples=25)
 def test_lp1_bounds_ilp1_which_is_the_best_round(case: Instance) -> None:
-    """Theorem 4.1 / A.1; the best round is found by search."""
+    """ILP1 has the best objective of a round, found by search, and LP1 bounds it (Theorems 4.1 and A.1)."""
     view = synergy.view(case)
     exact, relaxed = optimum(view, FLOORED), optimum(view, RELAXED)
     assert exact is not None
@@ -127,7 +127,7 @@ def test_the_extension_to_several_types_too(case: Instance) -> None:
 
 
 def round_of(case: Instance) -> SynergyView:
-    """View of a case in which some jobs can never run, but not all."""
+    """Return a view of a case in which some jobs can never run, but not all."""
     try:
         return synergy.view(case)
     except NotApplicableError:
@@ -136,9 +136,10 @@ def round_of(case: Instance) -> SynergyView:
 
 
 def to_the_letter(view: SynergyView, *, integer: bool, split: bool = False) -> float | None:
-    """Optimum of (1)–(5), of (22)–(25) with (5) on each type, or (`split`) of (22)–(26): every cell a variable.
+    """Return the optimum of the paper's program, stated again on plain arrays with a variable for every cell.
 
-    Stated once more, on plain arrays; jobs are named, nothing is pruned, cells without progress are there.
+    The program is (1)–(5), or (22)–(25) with (5) on each type, or (22)–(26) if `split`. Jobs are listed one by one,
+    nothing is pruned, and cells without progress are included.
     """
     tables, needs, jobs = view.profiles, view.needs, view.runnable.tolist()
     usable = fitting(view) if split else needs.able
@@ -187,7 +188,10 @@ def test_optima_are_those_of_the_printed_programs_also_where_cells_make_no_progr
 
 
 def test_a_part_of_a_job_at_rest_pays_for_a_fast_one() -> None:
-    """On 12 CPUs, four jobs are a quarter of the time on 9 and rest on 1 for 10 in all; without rest 3 each give 4."""
+    """The relaxation gains by letting jobs rest part of the time: 10 on 12 CPUs, where jobs without rest make 4.
+
+    Four jobs each run a quarter of the time on 9 CPUs and rest on 1; without rest, each has 3 CPUs.
+    """
     steep = matrix((1.0, 3.0, 9.0), (62.5,), [[0.0], [1.0], [10.0]])
     view = synergy.view(instance([job(sensitivity=steep)] * 4, [servers(1, gpus=4, cpus=12.0, memory_gb=250.0)]))
     assert optimum(view, RELAXED) == pytest.approx(10.0)
@@ -239,7 +243,7 @@ def test_counting_equal_jobs_is_one_binary_per_job(case: Instance, copies: int) 
 @given(small(jobs=5))
 @settings(max_examples=15)
 def test_with_one_type_the_extension_is_lp1(case: Instance) -> None:
-    """GPU rows bind no more than the runnable set does."""
+    """With one GPU type, rows for GPUs change nothing, because the runnable jobs fit the GPUs."""
     view = synergy.view(case)
     for rule in (FLOORED, RELAXED):
         assert optimum(view, rule) == pytest.approx(optimum(view, replace(rule, gpu_rows=False)), rel=1e-8)
@@ -248,14 +252,17 @@ def test_with_one_type_the_extension_is_lp1(case: Instance) -> None:
 @given(small(jobs=6, chips=BOTH))
 @settings(max_examples=20)
 def test_shares_are_always_feasible(case: Instance) -> None:
-    """What `pick` makes runnable can run at its shares, so that ILP1 always has a solution."""
+    """Jobs that `pick` makes runnable can all have their shares, so ILP1 always has a solution."""
     view = synergy.view(case)
     assert optimum(view, FLOORED) is not None
     assert optimum(view, RELAXED) is not None
 
 
 def test_shares_rounded_up_make_lp1_infeasible() -> None:
-    """Erratum: off the grid, W[C_g, M_g] must be read at the levels below; those above add up to more than there is."""
+    """LP1 is infeasible if W[C_g, M_g] is read at the next higher levels: those add up to more than there is.
+
+    Off the grid, it must be read at the levels below.
+    """
     rising = matrix((1.0, 2.0, 3.0), (10.0,), [[1.0], [2.0], [3.0]])
     view = synergy.view(instance([job(sensitivity=rising)] * 8, [servers(1, cpus=20.0)]))
     assert view.needs.share[0, 0, 0] == 2.0
@@ -266,7 +273,7 @@ def test_shares_rounded_up_make_lp1_infeasible() -> None:
 
 
 def test_without_gpu_rows_a_type_is_used_twice() -> None:
-    """Erratum of (22)–(26): two gangs that fill the fast type both get it, within its CPUs and memory."""
+    """(22)–(26) as printed let two gangs use the fast type that has GPUs for one, because rows for GPUs are missing."""
     light = matrix((1.0, 3.0), (10.0, 62.5), [[1.0, 1.0], [1.0, 1.0]])
     jobs = [job(gpus=4, rates={"V100": 4.0, "K80": 3.0}, sensitivity=light)] * 2
     hosts = [servers(1, "V100", 4, 12.0, 250.0), servers(1, "K80", 4, 12.0, 250.0)]
@@ -312,7 +319,7 @@ def test_a_vertex_fragments_at_most_three_jobs_per_server(seed: int, count: int,
 
 
 def test_an_interior_point_fragments_more() -> None:
-    """Theorem A.2 is about vertices: the point in the middle splits every job."""
+    """Theorem A.2 is about vertices: an interior point of LP2 splits every job."""
     view = synergy.view(different_jobs())
     wanted = wanted_of(view)
     assert len(wanted.count) == 16
@@ -323,7 +330,7 @@ def test_an_interior_point_fragments_more() -> None:
 
 
 def test_all_x_positive_is_no_lp_and_no_vertex() -> None:
-    """Erratum of (19): strict rows have no closed feasible set, and no vertex of the closure has all x > 0."""
+    """(19) as printed requires all x > 0, which no linear program can state and no vertex can have."""
     m = pyo.ConcreteModel()
     m.x = pyo.Var()
     with pytest.raises(ValueError, match="strict inequality"):
@@ -339,7 +346,7 @@ def test_all_x_positive_is_no_lp_and_no_vertex() -> None:
 
 
 def test_more_than_all_of_a_job_is_never_needed() -> None:
-    """(18) is ≥ 1 in the paper: scaling a solution down to = 1 keeps every capacity."""
+    """(18), ≥ 1 in the paper, may be = 1: scaling a solution down keeps every capacity."""
     wanted = wanted_of(synergy.view(mix(20, [servers(4)], gangs=(1,))))
     form = lp2(wanted, -np.ones(len(wanted.host)))
     upper = np.where(np.isinf(form.row_lower), form.row_upper, np.inf)
@@ -361,12 +368,12 @@ def jct_bound(view: SynergyView) -> float:
 
 
 def simple_bounds(run: FluidJobs, weights: np.ndarray) -> list[float]:
-    """Bounds (a) and (b) on the sum of completion times."""
+    """Return the bounds (a) and (b) on the sum of completion times."""
     return [bound(run.volume(weights), 0.0) for bound in of_sum(run)]
 
 
 def best_run(view: SynergyView, rounds: int) -> float:
-    """Least mean completion time of any schedule on super-machines, round by round, by exhaustive search."""
+    """Return the least mean completion time of any schedule on super-machines, by exhaustive search over rounds."""
     jobs, slot_s = view.possible.tolist(), view.slot_s
     held = configurations(view, fitting(view))
     pools = view.pools
@@ -410,7 +417,7 @@ def best_run(view: SynergyView, rounds: int) -> float:
 
 
 def tiny(works: list[int], gpus: list[int], submit_s: list[float]) -> Instance:
-    """Jobs whose rate grows with CPUs, on four GPUs with eight CPUs, in rounds of 100 s."""
+    """Return an instance of jobs whose rate grows with CPUs, on four GPUs and eight CPUs, in rounds of 100 s."""
     given = matrix((1.0, 2.0, 3.0), (10.0,), [[1.0], [2.0], [3.0]])
     jobs = [
         job(gpus=g, iterations=w, submit_s=at, rates={"V100": 1.0}, sensitivity=given)
@@ -457,7 +464,7 @@ def test_completion_counts_from_the_arrival_and_starts_with_a_round() -> None:
 )
 @settings(max_examples=60)
 def test_one_machine_by_exhaustive_search(jobs: list[tuple[int, int]]) -> None:
-    """With whole starts and volumes an optimal schedule changes jobs at whole times only."""
+    """Bounds on one machine equal an exhaustive search; with integer data it changes jobs at integer times only."""
     start, volume = (np.array(x, float) for x in zip(*jobs, strict=True))
     memo: dict[tuple[int, tuple[int, ...]], tuple[float, float]] = {}
 
@@ -499,7 +506,7 @@ def test_the_lp_over_intervals_and_the_fast_bound(seed: int, n: int) -> None:
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4), st.integers(0, 3)), min_size=1, max_size=4))
 @settings(max_examples=40)
 def test_parts_by_exhaustive_search(jobs: list[tuple[int, int, int]]) -> None:
-    """The largest part per volume first minimises the weighted mean busy times."""
+    """Serving the largest part per volume first minimises the weighted mean busy times."""
     start, volume, part = (np.array(x, float) for x in zip(*jobs, strict=True))
 
     @cache

@@ -1,4 +1,4 @@
-"""The checker of Synergy's rounds and runs finds each broken rule; its rates and its bound on rounds are its own."""
+"""The checker of Synergy's rounds and runs finds every broken rule; it computes rates and bounds on rounds itself."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from schedgap.models import MODELS
 
 EXAMPLE = synergy.view(instances.load("paper/synergy-example"))
 TUNED = [(0, 0, 4, 23.0, 400.0), (1, 1, 4, 12.0, 450.0), (2, 0, 4, 1.0, 100.0), (3, 1, 4, 12.0, 50.0)]
-"""Table 3: job, server, GPUs, CPUs, gigabytes."""
+"""The schedule of Table 3: job, server, GPUs, CPUs, gigabytes."""
 
 PROPORTIONAL = [(j, j // 2, 4, 12.0, 250.0) for j in range(4)]
-"""Table 2."""
+"""The schedule of Table 2, in the same form."""
 
 ROUND, FAIR, IDEAL, FREE = "synergy.round", "synergy.fair", "synergy.ideal", "synergy.free"
 
@@ -196,7 +196,7 @@ def test_parts_of_gpus_are_placements_only(name: str) -> None:
 @given(cases.small(chips=("V100", "K80")), st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_rates_and_shares_are_those_of_the_view(instance: Any, seed: int) -> None:
-    """Two ways to the same numbers: tables there, arithmetic here."""
+    """The checker's rates and shares, computed by arithmetic, equal those in the view's tables."""
     view = synergy.view(instance)
     speeds = sensitive_of(instance.plain)
     rng = np.random.default_rng(seed)
@@ -263,7 +263,7 @@ def test_rounds_without_jobs_are_worth_nothing() -> None:
 
 
 def in_turn(view: SynergyView) -> SynergySchedule:
-    """Everybody at its share, first come, first served, on whatever servers have room."""
+    """Return a schedule in which jobs run with their shares, first come, first served, on servers with room."""
 
     def policy(state: State) -> Assignment:
         free, rows = view.servers.gpus.copy(), []
@@ -388,7 +388,7 @@ def small_job(iterations: int, submit_s: float = 0.0, sensitivity: Any = FLAT) -
 
 
 def test_a_job_that_never_advances_holds_up_no_gap_and_no_end() -> None:
-    """It is not there for the policy, so that the empty weeks before the last arrival are skipped."""
+    """A job that can never advance is not shown to the policy, so empty weeks before the last arrival are skipped."""
     jobs = [small_job(600), small_job(600, sensitivity=STUCK), small_job(600, submit_s=2_900_000.0)]
     view = synergy.view(cases.instance(jobs))
     assert [bool(reason) for reason in view.hopeless] == [False, True, False]

@@ -1,4 +1,4 @@
-"""What commands print: the answer first, short tables of which nothing is cut, and again with ``harness table``."""
+"""What commands print: the answer first, then short tables without cut cells; ``harness table`` prints them again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def printed(found: object, width: int = 200, view: Selection | None = None) -> s
 
 
 def many(problems: int = 2, each: int = 12) -> list[Row]:
-    """Models, an algorithm of the paper's own, which is the worst, and baselines of several problems."""
+    """Return rows of models and baselines on several problems, and of a paper's own algorithm, which is the worst."""
     found = []
     for p in range(problems):
         problem = ("oef.allocation", "oef.envy_free")[p]

@@ -1,4 +1,4 @@
-"""Tidy frames: a row per result, numbers as numbers, a column per parameter, a meaning per column."""
+"""Tidy data frames: a row per result, numbers as numbers, a column per parameter, and a meaning per column."""
 
 from __future__ import annotations
 

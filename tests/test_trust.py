@@ -1,4 +1,4 @@
-"""Nothing false is shown as certified, nothing of a stranger's folder runs, nothing valid ends in an error."""
+"""Nothing false is shown as certified, no code of a stranger's folder runs, and no valid input ends in an error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SEEDS = (0, 1, 3, 6, 7, 8, 10)
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """Return a folder whose modules have the names of ours and of those we use, and leave a mark where they run."""
+    """Return a folder with modules named like ours and like those that we import; they leave a mark if they run."""
     names = ("models", "heuristics", "harness", "numpy", "json", "random", "struct", "multiprocessing", "instances/a")
     (tmp_path / "instances").mkdir()
     for name in (*names, "instances/__init__"):
@@ -58,7 +58,7 @@ def test_workers_execute_nothing_of_the_folder_that_the_command_is_started_in(ho
 
 
 def row(method: str, objective: float | None = None, bound: float | None = None, sense: str = "max") -> Row:
-    """Return a verified row of Hadar's problem."""
+    """Return a verified row of Hadar's problem with this objective and bound."""
     usual = {"instance": "i", "fingerprint": "f", "paper": "hadar", "problem": "hadar.utility", "kind": "exact"}
     known = {"verified": True, "status": "optimal", "objective": objective, "own_bound": bound, "sense": sense}
     return Row(method=method, **{**usual, **known})  # type: ignore[arg-type]
@@ -66,7 +66,10 @@ def row(method: str, objective: float | None = None, bound: float | None = None,
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-6, 1.0, 1e12])
 def test_a_small_unit_makes_no_difference_small(unit: float) -> None:
-    """Bound 0 beside a verified 1e-9, and 3.343e-6 below 3.375e-6, were proofs: differences below 1e-6 were none."""
+    """Numbers are compared relative to their size, so a violation in tiny units is noticed.
+
+    Once, differences below 1e-6 counted as none: a bound of 0 beside a verified decision of 1e-9 was accepted.
+    """
     beaten, _ = certify([row("bound", bound=0.0), row("decision", 1.0 * unit)])
     assert beaten.verified is False
     low, high = certify([row("bound", bound=3.343 * unit, sense="min"), row("decision", 3.375 * unit, sense="min")])
@@ -95,7 +98,7 @@ def test_claims_that_were_false(name: str, method: str, optimum: float, data_dir
 
 
 def test_no_theorem_promises_more_than_the_optimum() -> None:
-    """Where all weights are 0, λ is 1 and 2 log λ = 0."""
+    """If all weights are 0, no ratio is claimed, although λ is 1 and 2 log λ = 0."""
     base = load("paper/walkthrough")
     idle = base.model_copy(update={"jobs": tuple(job.model_copy(update={"weight": 0.0}) for job in base.jobs)})
     for row in compare_here(idle, ["zhou.*.amaxweight"]).rows:
@@ -104,7 +107,7 @@ def test_no_theorem_promises_more_than_the_optimum() -> None:
 
 @pytest.mark.real_data
 def test_a_tiny_rate_ends_in_rows_and_a_caption(data_dir: Path, tmp_path: Path) -> None:
-    """The caption built OEF's view once more, and the run ended in a traceback after all rows were there."""
+    """An instance that OEF cannot read ends in skipped rows and a caption, not in a Python error."""
     found = compare(data_dir / "hard" / "tiny_rate.toml", ["oef.*"], jobs=1)
     assert {row.status for row in found.rows} == {"skipped"}
     assert "rates of J2" in caption(found, found.rows)
@@ -113,13 +116,16 @@ def test_a_tiny_rate_ends_in_rows_and_a_caption(data_dir: Path, tmp_path: Path) 
 @pytest.mark.real_data
 @pytest.mark.parametrize(("name", "method"), [("i5_2.json", "zhou.*.mincost"), ("i5_151.json", "hadar.gavel")])
 def test_valid_instances_end_in_no_error(name: str, method: str, data_dir: Path) -> None:
-    """Tables of 8 PiB for three jobs, as slots are 1e-9 s; shares of 20,000 GPUs at which HiGHS ends with 'Not Set'."""
+    """Methods skip or solve these valid instances, of which one would need tables of 8 PiB.
+
+    That one has slots of 1e-9 s. On another, with 20,000 GPUs, HiGHS ends with 'Not Set'.
+    """
     for row in compare_here(load(data_dir / "hard" / name), [method]).rows:
         assert row.status in ("skipped", "feasible"), row.reason
 
 
 def test_schedules_on_many_servers_are_too_many() -> None:
-    """Their recursion went one server deeper each: RecursionError from about 1,000 on."""
+    """Models that list schedules skip instances with many servers, for which their recursion would be too deep."""
     base = load("paper/walkthrough").model_dump(mode="json", exclude={"published"})
     base["cluster"]["servers"][0]["count"] = 10_000
     for row in compare_here(validate(base, "many"), ["admission.offline", "zhou.ps.schedules"]).rows:
@@ -127,7 +133,7 @@ def test_schedules_on_many_servers_are_too_many() -> None:
 
 
 def test_compilation_is_no_solve_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A method that runs first was charged with up to 48 s of numba's work."""
+    """Seconds in which numba compiles are not counted as a method's time."""
     seconds, known = [0.0], HEURISTICS.get("oef.gandiva_fair")
     monkeypatch.setattr(time, "perf_counter", lambda: seconds[0])
 
@@ -144,7 +150,7 @@ def test_compilation_is_no_solve_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_cannot_be_certified_is_refused_with_row_job_and_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coefficients more than 1e9 apart within a row: HiGHS drops the small ones, and solves another model."""
+    """A model with coefficients over 1e9 apart in a row is refused, as HiGHS would drop the small ones."""
 
     def apart(view: Any) -> pyo.ConcreteModel:
         m = pyo.ConcreteModel()
@@ -168,7 +174,7 @@ def test_what_cannot_be_certified_is_refused_with_row_job_and_field(monkeypatch:
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e9])
 def test_models_are_solved_in_units_of_their_own(unit: float) -> None:
-    """A relaxation whose values are 1e-9 was 0 to HiGHS, and rows of 1e-12 any number."""
+    """Models with tiny numbers are solved in units of their own; HiGHS would treat values of 1e-9 as 0."""
 
     def knapsack() -> pyo.ConcreteModel:
         m = pyo.ConcreteModel()
@@ -191,7 +197,7 @@ QUICK = Limits(nodes=1)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int) -> None:
-    """Every method against every bound of its problem and of wider ones."""
+    """On extreme instances, no verified decision of any method beats a bound of its problem or of a wider one."""
     for row in compare_here(extreme(seed), ["*"], limits=QUICK).rows:
         assert row.status in ORDERLY, (row.method, row.reason)
         assert row.verified is not False, (row.method, row.violations)
@@ -199,7 +205,7 @@ def test_no_verified_decision_contradicts_a_bound_on_extreme_instances(seed: int
 
 @pytest.mark.parametrize("seed", [4728, 4997, 5006, 11_024])
 def test_an_optimum_that_highs_cuts_off_is_found_when_it_is_asked_again(seed: int) -> None:
-    """With tolerances of 1e-9, its presolve, conflicts and restarts lost the optimum of P1 on these instances."""
+    """A second solve finds the optimum of P1 on instances on which HiGHS's presolve, conflicts or restarts lose it."""
     first, best = compare_here(extreme(seed), ["hadar.p1", "hadar.p2.columns"], limits=Limits(nodes=100)).rows
     assert first.verified
     assert best.verified
@@ -207,20 +213,20 @@ def test_an_optimum_that_highs_cuts_off_is_found_when_it_is_asked_again(seed: in
 
 
 def test_a_slot_in_which_a_job_could_do_its_work_a_billion_times_has_a_certified_bound() -> None:
-    """The rule counted work in whole numbers of 64 bits, which such a slot exceeds."""
+    """Bounds are certified even if a job could do its work a billion times in a slot, beyond 64-bit integers."""
     (row,) = compare_here(extreme(79), ["hadar.p2.columns"], limits=QUICK).rows
     assert row.objective == 100.0
     assert row.own_bound == pytest.approx(100.0, rel=1e-9)
 
 
 def test_a_gang_may_miss_a_billionth_of_its_fair_progress() -> None:
-    """Levels of CPUs and methods allow that; the checker of rounds allowed half a per cent less of it."""
+    """Checkers accept a gang that misses a billionth of its fair progress, as levels of CPUs and methods do."""
     rows = compare_here(extreme(10586), ["synergy.tune", "synergy.ilp1"], limits=QUICK).rows
     assert [(row.method, row.verified) for row in rows] == [("synergy.ilp1", True), ("synergy.tune", True)]
 
 
 def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_or_constants(tmp_path: Path) -> None:
-    """Numba alone goes on with what it has put in from the other files before."""
+    """A kernel is compiled again if a file changes from which it takes code or constants; numba alone would not."""
     decorated = "from schedgap.instances.clock import njit\n@njit(cache=True)\n"
     inner = f"from amounts import MORE\n{decorated}def more(x):\n    return x + MORE"
     (tmp_path / "outer.py").write_text(f"from inner import more\n{decorated}def twice(x):\n    return 2 * more(x)\n")
@@ -235,7 +241,7 @@ def test_a_kernel_is_compiled_anew_after_a_change_in_a_file_of_kernels_or_consta
 
 
 def test_kernels_of_an_earlier_release_whose_types_are_gone_are_compiled_anew(tmp_path: Path) -> None:
-    """Numba reads the types of compiled kernels before it sees that they are old."""
+    """Cached kernels whose types no longer exist are compiled again, although numba fails to read them."""
     module = "from typing import NamedTuple\nfrom schedgap.instances.clock import njit\n"
     module += "class {0}(NamedTuple):\n    x: int\n"
     module += "@njit(cache=True)\ndef twice(of):\n    return 2 * of.x\n"
@@ -250,7 +256,10 @@ def test_kernels_of_an_earlier_release_whose_types_are_gone_are_compiled_anew(tm
 
 @pytest.mark.parametrize(("deadline_s", "slot_s"), [(3.0, 1.0), (3.0 * (1 - 5e-10), 1.0), (0.3, 0.1)])
 def test_a_completion_at_the_deadline_is_in_time_for_everybody(deadline_s: float, slot_s: float) -> None:
-    """0.3 s are more than three slots of 0.1 s; models called 0 the optimum where the checker accepted 100."""
+    """Models, heuristics and checkers agree that a completion at the deadline is in time.
+
+    0.3 s are more than three slots of 0.1 s in floating point.
+    """
     job = admission_cases.job(1, 2, deadline=deadline_s, seconds=slot_s, transfer_s=0.0)
     content = admission_cases.instance([job], [("w", 1, 1)], slots=4).model_dump()
     content["jobs"][0]["utility"] = {"kind": "linear_deadline", "amplitude": 100.0}
@@ -270,7 +279,7 @@ def test_levels_that_hardly_exceed_a_server_are_placed_without_fragments(more: f
 
 
 def contradictions(rows: Iterable[Row]) -> list[str]:
-    """Return where a decision contradicts a bound or proof. One that exceeds a capacity by 1.02e-8 is just refused."""
+    """Return the violations in which a decision contradicts a bound or a claim of infeasibility."""
     return [line for row in rows for line in row.violations if "beaten" in line or "infeasible" in line]
 
 
@@ -282,7 +291,10 @@ NEAR = st.sampled_from([0.0, 1e-9, -1e-9, 2e-9, 5e-9, 9e-9, 1e-8, 2e-8])
 def test_no_bound_is_beaten_where_needs_are_nearly_parts_of_a_server(
     parts: int, more: float, ps: float, larger: float, faster: float, longer: float, chunks: int
 ) -> None:
-    """On 150 such instances, 92 bounds were beaten when they allowed less of an excess than the checker."""
+    """Bounds hold if needs are nearly whole fractions of a server: bounds allow the excess that checkers allow.
+
+    Before that, 92 bounds on 150 such instances were beaten.
+    """
     workers = [zhou_cases.worker(cpus=(1 + more) / parts)]
     types = [zhou_cases.ps(cpus=ps * (1 + larger), bandwidth_gbps=1.0 + faster)]
     jobs = [
@@ -299,7 +311,11 @@ def test_no_bound_is_beaten_where_needs_are_nearly_parts_of_a_server(
 def test_no_bound_is_beaten_where_levels_are_nearly_shares(
     case: Instance, hosts: list[float], levels: list[float]
 ) -> None:
-    """Not the printed ILP1: HiGHS 1.15.1 loses its optimum to a level of 0.9999999995 CPUs, which is then reported."""
+    """Bounds hold if levels of CPUs and memory nearly equal shares.
+
+    The printed ILP1 is left out: HiGHS 1.15.1 loses its optimum to a level of 0.9999999995 CPUs, which is then
+    reported.
+    """
     content = case.model_dump()
     for group in content["cluster"]["servers"]:
         group["cpus"] *= 1 + hosts[0] / 2

@@ -1,4 +1,4 @@
-"""``harness verify``: whatever a forger changes in a journal, with right digests, the result is named."""
+"""``harness verify`` names every result that a forger changes in a journal, even with right digests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RUNS: dict[str, Callable[[Path], Any]] = {
     "audit": lambda to: sg.audit(claims=["oef.slip.*"], effort=0.1, jobs=1, results=to),
     "adversary": lambda to: sg.adversary("oef.rounding", tries=3, seed=1, jobs=1, results=to),
 }
-"""Small runs of each kind."""
+"""A small run of each kind of study."""
 
 SILENT = {
     "row": {*TOLD} - {"status", "solver", "seed", "limits", "key"},
@@ -46,7 +46,7 @@ SILENT = {
     "finding": {"found", "tested", "failed", "numbers", "seconds", "narrower", "witnesses"},
     "slice": {"tried", "proved", "shrunk", "elite"},
 }
-"""Fields that nothing shows, by kind of line: the run's word."""
+"""Fields that no check can contradict, by kind of line; a reader has to trust the run for them."""
 
 
 @pytest.fixture(scope="module", params=RUNS, ids=str)
@@ -64,7 +64,7 @@ def bad(folder: Path) -> list[Checked]:
 
 
 def changed(value: Any) -> Any:
-    """Return another value of the same type."""
+    """Return a different value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int | float):
@@ -77,7 +77,7 @@ def changed(value: Any) -> Any:
 
 
 def inner(line: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a line that says something: its row, its bound, or the line itself."""
+    """Return the part of a journal line that holds results: its row, its bound, or the line itself."""
     part: dict[str, Any] = line.get("row") or line.get("bound") or line
     return part
 
@@ -158,7 +158,7 @@ def test_tables_are_those_of_the_journal(folder: Path) -> None:
 
 @pytest.fixture
 def few(tmp_path: Path) -> Path:
-    """Return the folder of a comparison in which a method is skipped."""
+    """Return the folder of a comparison in which one method is skipped."""
     methods = ["oef.cooperative", "oef.rounding", "hadar.online"]
     return Path(sg.compare("paper/oef-eq1", methods, jobs=1, bound=False, results=tmp_path).folder)
 
@@ -174,7 +174,7 @@ def test_skipped_rows_do_not_hold(few: Path, command: Command) -> None:
 
 
 def test_a_row_that_was_moved_to_another_problem_is_named(few: Path, command: Command) -> None:
-    """It used to hold: ``oef.rounding`` under ``oef.envy_free`` was "optimal"."""
+    """A row is reported if a forger assigns it to another problem than its method's."""
 
     def move(line: dict[str, Any]) -> dict[str, Any]:
         row = line["row"]
@@ -191,7 +191,7 @@ def test_a_row_that_was_moved_to_another_problem_is_named(few: Path, command: Co
 
 
 def test_a_row_that_contradicts_another_is_named(few: Path) -> None:
-    """A claim of infeasibility beside a decision of the same problem does not hold."""
+    """A row that claims infeasibility is reported if another row has a decision of the same problem."""
 
     def claim(line: dict[str, Any]) -> dict[str, Any]:
         row = line["row"]
@@ -217,7 +217,7 @@ def test_a_row_that_contradicts_another_is_named(few: Path) -> None:
 def test_names_and_published_numbers_of_packaged_instances_are_theirs(
     few: Path, changes: dict[str, Any], words: str
 ) -> None:
-    """Neither is part of a fingerprint, so that digests alone say nothing about them."""
+    """Changed names and published numbers of a packaged instance are reported, although fingerprints ignore them."""
     (file,) = (few / "instances").iterdir()
     content = json.loads(file.read_text())
     if changes.get("published") == "another":

@@ -1,4 +1,4 @@
-"""A process builds the view of an instance once per paper."""
+"""Within a process, the view of an instance is built only once per paper."""
 
 from __future__ import annotations
 

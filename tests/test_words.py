@@ -27,7 +27,7 @@ from schedgap.harness.studies.compare.row import Comparison, Row
 
 PACKAGES = ("harness", "heuristics", "models", "instances", "certificates", "examples", "src/schedgap")
 HOLE = "{}"
-"""What stands in a text for a value that is filled in."""
+"""The text that stands for a value that an f-string fills in."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def docstrings(tree: ast.AST) -> set[int]:
 
 
 def strings(source: str, where: str) -> Iterator[Text]:
-    """Yield the strings of Python code; f-strings with holes in place of their values."""
+    """Yield the strings of Python code; in f-strings, holes stand for the values."""
     tree = ast.parse(source)
     docs, parts = docstrings(tree), set[int]()
     for node in ast.walk(tree):
@@ -63,7 +63,7 @@ def strings(source: str, where: str) -> Iterator[Text]:
 
 
 def code(folders: tuple[str, ...] = PACKAGES) -> Iterator[tuple[str, str]]:
-    """Yield name and source of every Python file, and of every cell of the lessons."""
+    """Yield the name and the source of every Python file, and of every code cell of the lessons."""
     for folder in folders:
         files = (ROOT / folder).glob("*.py") if folder.startswith("src") else (ROOT / folder).rglob("*.py")
         yield from ((str(path.relative_to(ROOT)), path.read_text()) for path in sorted(files))
@@ -95,7 +95,7 @@ def texts() -> tuple[Text, ...]:
 
 @dataclass(frozen=True)
 class Rule:
-    """A use of a word that the glossary excludes: a pattern, an example of it, and what to write."""
+    """A use of a word that the glossary excludes: a pattern, an example, and what to write instead."""
 
     word: str
     refused: str
@@ -214,7 +214,7 @@ def test_all_texts_use_the_words_of_the_glossary(rule: Rule) -> None:
 
 
 def test_the_texts_are_those_that_users_read() -> None:
-    """All kinds of sources are read, and f-strings as a whole."""
+    """All kinds of sources are searched, and each f-string is one text."""
     words = {text.words for text in texts()}
     assert len(words) > 5000
     assert "{} calls this" in words
@@ -236,13 +236,13 @@ def test_the_glossary_has_a_row_for_every_word() -> None:
 # ---------------------------------------------------------------- estimates are rounded to their side
 
 ROUNDING = ("number", "percent", "numbers", "hours", "round")
-"""Functions that round to the nearest number unless they are told a side."""
+"""Functions that round to the nearest number unless they are told to which side."""
 
 SIDED = re.compile(r"(at most|at least|less than|more than|≤|≥)\s*$")
 
 
 def sides(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and text of numbers that limit another one and are rounded to the nearest."""
+    """Yield the line and text of numbers that bound something but are rounded to the nearest number."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.JoinedStr):
             continue
@@ -257,7 +257,7 @@ def sides(source: str) -> Iterator[tuple[int, str]]:
 
 
 def nearest(part: ast.FormattedValue) -> bool:
-    """Return whether a value is rounded to the nearest number: by a format with digits, or by a function of ours."""
+    """Return whether a value is rounded to the nearest number: by a format with digits, or by :data:`ROUNDING`."""
     if part.format_spec is not None and re.search(r"\.\d+[%efg]", ast.unparse(part.format_spec)):
         return True
     call = part.value
@@ -288,7 +288,7 @@ def claimed(status: Any) -> Row:
 
 
 def printed(run: Comparison) -> dict[str, str]:
-    """Return what a run reads like, by the form."""
+    """Return a run's printed texts by form: terminal, Markdown, LaTeX, and page."""
     out, shown = io.StringIO(), blocks(run)
     show(Console(width=200, file=out), shown)
     page = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", to_html(run, []), flags=re.S)

@@ -1,4 +1,4 @@
-"""Column generation for Zhou: the optimum of the LP over all schedules, by class as by server, and never wrong."""
+"""Column generation for Zhou finds the optimum of the LP over all schedules, by class of servers as by server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_lp_by_class_and_by_server_have_the_same_optimum(instance: Instance)
 @settings(max_examples=15)
 @given(cases.tiny())
 def test_bounds_hold_and_schedules_are_verified(instance: Instance) -> None:
-    """The bound is never beaten by the exact optimum, and the schedule found is one."""
+    """The exact optimum never beats the bound, and the schedule that is found is valid."""
     view, architectures = runnable(instance)
     for a in architectures:
         for name, sign in (("", -1), (".maxweight", 1)):
@@ -89,7 +89,10 @@ def test_windows_of_slots_only_lower_the_bound_until_branching_asks_for_all_slot
 
 
 def test_a_horizon_that_is_too_short_makes_a_lower_bound_and_no_wrong_one() -> None:
-    """Jobs that do not fit into the slots end after them at the cost of the first end that is too late."""
+    """If the horizon is too short for all jobs, the bound is lower but valid.
+
+    A job that does not fit into the slots costs what the first end after them costs.
+    """
     instance = cases.instance([cases.job(1, 4, weight=2.0), cases.job(1, 4)], [cases.servers(1, 1)], types=())
     a = zhou.view(instance).architectures["ra"]
     late = a.weight[:, None] * (np.arange(7) + 1.0)
@@ -123,7 +126,7 @@ def test_prices_are_given_by_class_resource_and_slot() -> None:
 
 
 def test_the_relaxation_leaves_more_than_three_per_cent_of_three_jobs() -> None:
-    """The preset ``gen/zhou-ps`` has instances whose first prices are further from the optimum than its goal is."""
+    """On this instance of three jobs, the relaxation is more than 3 % below the bound after branching."""
     view = zhou.view(load("gen/zhou-ps?jobs=3&servers=2&seed=2"))
     outcome = models.get("zhou.ps.columns").run(view, SolveOptions(nodes=10))
     assert outcome.tree is not None
@@ -132,7 +135,10 @@ def test_the_relaxation_leaves_more_than_three_per_cent_of_three_jobs() -> None:
 
 
 def test_what_whole_workers_leave_on_servers_is_open_in_the_relaxation() -> None:
-    """Of 5 GPUs, a worker of 3 leaves 2, on which only others run: the relaxation has 10/3 of them on two servers."""
+    """The relaxation puts 10/3 workers of 3 GPUs on two servers of 5, where only two fit.
+
+    What a worker leaves on a server, only other workers can use.
+    """
     machines = Machines(
         names=("a", "b"),
         resources=("GPU",),

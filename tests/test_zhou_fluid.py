@@ -1,4 +1,4 @@
-"""The fluid bound of Zhou's jobs: its volumes, and what it bounds."""
+"""The fluid bound of Zhou's jobs: how much of the cluster each job uses at least, and what that bounds."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from schedgap.models.zhou import fluid
 
 
 def thriftiest(a: Architecture, job: int, weights: Array) -> float:
-    """Least volume of a job, by looking at every number of workers and PSs on every kind of host."""
+    """Return the least volume of a job, by trying every number of workers and PSs on every kind of host."""
     points = choices(a, job, weights)
     return min((cost * max(1.0, 1 / rate) for rate, cost in points if rate > 0), default=math.inf)
 
 
 def choices(a: Architecture, job: int, weights: Array) -> list[tuple[float, float]]:
-    """Parts of its work that a job can do in a slot at most, and what they cost, by every number of workers and PSs."""
+    """Return (part of the work, cost) of each number of workers and PSs with which a job can run for a slot."""
     m, found = a.classes, []
     total = m.allowed
     each = weights.reshape(total.shape)
@@ -68,7 +68,7 @@ def choices(a: Architecture, job: int, weights: Array) -> list[tuple[float, floa
 
 
 def fewest(a: Architecture, worker_type: int, ps_type: int, together: bool, number: int) -> int:
-    """Fewest PSs that serve so many workers from any host, 0 where none do."""
+    """Return the fewest PSs that serve so many workers from any host, 0 if no number does."""
     m = a.classes
     e, z = m.worker[worker_type], m.ps[ps_type]
     found = 0
@@ -101,7 +101,7 @@ def test_volumes_are_those_of_the_thriftiest_choice(case: Instance, name: str, s
 @given(cases.small(jobs=3), st.sampled_from(BOTH), st.integers(0, 10**6))
 @settings(max_examples=60)
 def test_no_choice_is_below_the_curve_of_what_rates_cost(case: Instance, name: str, seed: int) -> None:
-    """The bound over intervals rests on it: in a slot, no number of workers is cheaper than a mixture of the ways."""
+    """No number of workers is cheaper in a slot than a mixture of the ways to run; bounds over intervals need this."""
     a = architecture(case, name)
     if not (a.weight > 0).any():
         return
@@ -122,7 +122,10 @@ def test_no_choice_is_below_the_curve_of_what_rates_cost(case: Instance, name: s
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6), st.sampled_from(BOTH))
 @settings(max_examples=25)
 def test_on_one_gpu_the_fluid_of_equal_weights_is_the_optimum(jobs: list[tuple[int, int]], name: str) -> None:
-    """Shortest remaining first, slot by slot, is optimal with interruptions; the search for weights is not exact."""
+    """On one GPU with equal weights, the fluid bound is the optimum with interruptions (shortest remaining first).
+
+    The search for weights is not exact.
+    """
     made = [cases.job(1, slots, weight=2.0, submit_s=float(at)) for at, slots in jobs]
     view = zhou.view(cases.instance(made, [cases.ONE_GPU]))
     left, total = [slots for _, slots in jobs], 0
@@ -160,7 +163,10 @@ def test_the_lp_over_intervals_is_near_the_fast_bound(case: Instance, name: str)
 
 
 def test_interrupting_can_be_better_than_any_uninterrupted_schedule_and_no_worse_than_the_fluid() -> None:
-    """A heavy short job comes while a long one runs: the bound is one of the problem that may interrupt it."""
+    """An interrupted schedule beats all others, but not the fluid bound, which allows interruptions.
+
+    A heavy short job arrives while a long one runs.
+    """
     jobs = [cases.job(1, 4), cases.job(1, 1, weight=5.0, submit_s=1.0)]
     view = zhou.view(cases.instance(jobs, [cases.ONE_GPU]))
     assert run("zhou.ra.offline", view).solution.objective == pytest.approx(5 * 3 + 7)
@@ -196,7 +202,7 @@ def test_thousands_of_jobs_have_a_fluid(name: str) -> None:
 
 @pytest.mark.parametrize(("cpus", "slots"), [(0.333333336, 1), (0.33333334, 2)])
 def test_bounds_and_the_checker_agree_on_what_fits(cpus: float, slots: int) -> None:
-    """Three workers need 0.8e-8 of a server too much, which everybody allows, or 2e-8, which nobody does."""
+    """Bounds and checker both allow workers that need 0.8e-8 of a server too much, and both refuse 2e-8."""
     case = cases.instance([cases.job(3)], [cases.servers(gpus=3, cpus=1.0)], [cases.worker(cpus=cpus)], types=())
     view = zhou.view(case)
     for workers, needed in ((3, 1), (2, 2)):

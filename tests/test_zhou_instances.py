@@ -1,4 +1,4 @@
-"""Zhou's simulated instances: ranges of section 7, capacity, prefixes, and what the figures vary."""
+"""Zhou's simulated instances: the ranges of section 7, capacity, shorter instances, and what the figures vary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schedgap.instances.views import zhou
 
 PS, RA = "gen/zhou-ps", "gen/zhou-ra"
 LARGE = {"servers": 1, "capacity": 100.0}
-"""A server on which any number of jobs runs."""
+"""Settings of an instance with a server on which any number of jobs runs."""
 BOTH = pytest.mark.parametrize("ref", [PS, RA])
 
 
@@ -103,7 +103,7 @@ def test_every_job_fits_on_the_servers_in_three_classes(ref: str) -> None:
     ],
 )
 def test_golden_fingerprints(ref: str, golden: str) -> None:
-    """Change only when the spec or the generator changes."""
+    """Fingerprints of instances change only if a spec or the generator changes."""
     assert load(ref).fingerprint == golden
 
 
@@ -218,7 +218,10 @@ def test_jobs_may_rank_worker_types_alike_or_not(ref: str) -> None:
 
 
 def test_gpus_may_be_spread_so_that_their_sum_has_no_large_steps() -> None:
-    """There are 50 servers of each kind: rounded one by one, their GPUs change by 50 at once."""
+    """With ``gpus=spread`` the total number of GPUs follows the capacity; rounded by server, it jumps by 50.
+
+    There are 50 servers of each kind.
+    """
     rounded, spread = (
         [totals(load(f"{PS}?gpus={how}&capacity={capacity}"))[0] for capacity in (0.25, 0.26)]
         for how in ("rounded", "spread")
@@ -239,7 +242,7 @@ def test_unit_worth() -> None:
 
 
 def test_due_slot() -> None:
-    """τ is what is asked for; more of it completes more weight, and without it instances stay as they are."""
+    """τ is the slot that is asked for; a later τ completes more weight, and without it instances do not change."""
     assert load(PS).due_slot is None
     small = f"{PS}?jobs=12&servers=6"
     own = load(small)

@@ -1,4 +1,4 @@
-"""The cheapest placement and run of a job: as ILPs, by a ledger, and by Algorithm 4 as printed: not the cheapest."""
+"""The cheapest placement and run of a job: by ILPs, by a ledger, and by Algorithm 4 as printed, which misses it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from schedgap.models.zhou.mincost import PricedRoom, build_mincost, cheapest, ki
 
 @pytest.mark.parametrize("name", BOTH)
 def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Theorems 1 and 6, over a thousand choices each: (13), (21) as an ILP, and Algorithms 4 and 7 both ways.
+    """Our placement finds the optimum of (13) or (21); Algorithms 4 and 7 as printed do not (Theorems 1 and 6).
 
-    Algorithm 7 as printed places as many workers as slots, mostly others than the choice needs.
+    A thousand choices are compared for each. Algorithm 7 as printed places as many workers as slots, mostly others than
+    the choice needs.
     """
     optima: dict[Any, Any] = {}
 
@@ -57,9 +58,10 @@ def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str, m
 
 
 def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:
-    """The worker is cheaper on server 0, but the PS much more so, and both do not fit there.
+    """Algorithm 4 as printed misses the cheapest placement of one worker and one PS on two servers.
 
-    For host 0, line 15 ends with g = 1 = N, which asks for no PS at all, so that nothing is found: the PS goes to 1.
+    The worker is cheaper on server 0, but the PS much more so, and both do not fit there. For host 0, line 15 ends with
+    g = 1 = N, which asks for no PS at all, so that nothing is found: the PS goes to server 1.
     """
     machines = [cases.servers(2, 1, 1.0, memory_gb=1.0)]
     kinds = [cases.worker(cpus=0.0)], [cases.ps()]
@@ -86,9 +88,9 @@ def test_theorem_1_fails_on_two_servers_with_one_worker() -> None:
 def literal_algorithm_4(
     a: Architecture, free: np.ndarray, price: np.ndarray, tau: int, options: RunOptions | None = None
 ) -> float:
-    """Return cost_m of Algorithm 4 for job 0, line by line; N̂ starts anew for every n, or workers go missing.
+    """Return cost_m of Algorithm 4 for job 0, followed line by line.
 
-    With `options`, only their types and durations are tried.
+    N̂ starts anew for every n, or workers would go missing. With `options`, only their types and durations are tried.
     """
     tried = options and set(zip(options.worker_type, options.ps_type, options.slots, strict=True))
     least, machines, (work, most) = np.inf, a.machines, (a.work[0], int(a.most[0]))
@@ -138,9 +140,10 @@ def test_algorithm_4_as_printed(instance: Instance, seed: int) -> None:
 
 
 def test_algorithm_4_may_be_cheaper_with_a_longer_run_of_as_many_workers() -> None:
-    """Two workers take two slots. In two slots server A is cheaper (7 < 8), but its PS has to go to B: 14 + 20.
+    """Algorithm 4 as printed finds a lower cost with more slots than two workers need.
 
-    In three slots A costs 13 and B 12, so that the workers go to B and the PS to A, where it is free: 24.
+    In two slots server A is cheaper (7 < 8), but its PS has to go to B: 14 + 20. In three slots A costs 13 and B 12, so
+    that the workers go to B and the PS to A, where it is free: 24.
     """
     kinds = [cases.worker(1, 0.0, memory_gb=1.0)], [cases.ps(0, 1.0, memory_gb=1.0, bandwidth_gbps=2.0)]
     machines = [cases.servers(2, 2, 4.0, memory_gb=2.0)]
@@ -157,7 +160,10 @@ def test_algorithm_4_may_be_cheaper_with_a_longer_run_of_as_many_workers() -> No
 
 
 def test_algorithm_4_as_printed_tries_all_of_equal_servers() -> None:
-    """Two workers on two servers that hold them: for host 0 line 15 ends with g = 2 = N, for host 1 none is left."""
+    """Algorithm 4 as printed must try each of two equal servers as host, because only one of them gives a schedule.
+
+    For one host, line 15 ends with g = 2 = N; for the other, no worker is left.
+    """
     types = [cases.worker(cpus=0.0)], [cases.ps(cpus=0.0)]
     a = architecture(cases.instance([cases.job(2)], [cases.servers(2, 2)], *types), "ps")
     apart = a.options.take(np.flatnonzero(~a.options.together & (a.options.workers == 2)))
@@ -206,7 +212,7 @@ def test_the_cheapest_run_in_three_ways(case: Instance, name: str, seed: int, sl
 
 @pytest.mark.parametrize("name", BOTH)
 def test_a_placement_that_runs_out_of_time_still_bounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the cheapest choice is not placed in time, the next one's bound says nothing about it."""
+    """If time is up before the cheapest choice is placed, the bound is that of this choice, not of the next one."""
     a = architecture(cases.instance([cases.job(4)], [cases.servers(3, gpus=2, cpus=3.0)]), name)
     offered = PricedRoom(a, 0, *priced(a, np.random.default_rng(1), 4))
     chosen = offered.choices()
@@ -222,7 +228,7 @@ def test_a_placement_that_runs_out_of_time_still_bounds(name: str, monkeypatch: 
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e12])
 def test_prices_of_all_sizes(name: str, unit: float) -> None:
-    """Where one server costs 1e9 times as much as the others, what the cheap ones cost is exact all the same."""
+    """Costs on cheap servers are exact even if another server costs 1e9 times as much."""
     host = cases.servers(3, gpus=2, cpus=3.0)
     a = architecture(cases.instance([cases.job(4)], [host]), name)
     price = np.ones((3, 4, 3)) * unit * np.array([1.0, 1.3, 1e9])[:, None, None]
@@ -270,7 +276,7 @@ def test_a_search_that_is_stopped_has_a_bound() -> None:
 
 
 def test_loads_may_leave_no_room() -> None:
-    """With loads of up to five elevenths over time, a long job that needs most of a server runs nowhere."""
+    """A long job that needs most of a server fits nowhere beside loads of up to five elevenths."""
     kinds = [cases.worker(bandwidth_gbps=7.0)], [cases.ps(bandwidth_gbps=1.0)]
     view = zhou.view(cases.instance([cases.job(1, 12)], [cases.servers()], *kinds, slots=20))
     found = run("zhou.ps.mincost", view)

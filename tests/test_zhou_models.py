@@ -1,4 +1,4 @@
-"""Zhou's exact models agree with what is found by hand, with each other, and with duality."""
+"""Zhou's exact models agree with results by hand, with each other, and with their duals."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_slot_tau_is_never_used(name: str, model: str) -> None:
 
 
 def test_two_workers_of_a_ring_may_be_slower_than_one() -> None:
-    """Each of two does half the work, but spends as long on updates as on mini-batches and a half."""
+    """Two workers of a ring that each do half the work can take longer than one, because updates take time."""
     slow = cases.job(2, 1, minibatch_s=1.0, ring_update_s=3.0)
     assert optimum(build(build_offline, architecture(cases.instance([slow]), "ra"))) == pytest.approx(1 + 2)
     fast = cases.job(2, 1, minibatch_s=1.0, ring_update_s=0.0)
@@ -72,7 +72,7 @@ def test_one_server_saves_the_transfer_and_several_are_needed_for_more_workers()
 
 
 def test_a_server_without_gpus_holds_parameter_servers() -> None:
-    """The only GPU's server has no CPU left for the PS: it runs elsewhere, and gradients take a slot."""
+    """A PS runs on a server without GPUs if the worker's server has no CPU left; then gradients take a slot."""
     groups = [cases.servers(gpus=1, cpus=1.0), cases.servers(gpus=0, cpus=1.0)]
     case = cases.instance([cases.job(1, 2, gradient_mb=cases.MB_PER_S)], groups)
     assert run("zhou.ps.offline", zhou.view(case)).decision.server.tolist() == [0, 1]
@@ -135,7 +135,7 @@ def test_the_largest_weight_and_the_dual(given_: tuple[Instance, str, int]) -> N
 
 @pytest.mark.parametrize("name", BOTH)
 def test_the_relaxation_and_the_dual_of_contended_jobs(name: str) -> None:
-    """Two jobs for two slots in the three before τ: one and a half of them in the relaxation."""
+    """The relaxation completes one and a half of two jobs that each need two of the three slots before τ."""
     jobs = [cases.job(1, 2), cases.job(1, 2)]
     view = zhou.view(cases.instance(jobs, [cases.ONE_GPU], slots=4))
     assert view.architectures[name].deadline == 4
@@ -217,7 +217,7 @@ def test_choices_start_between_arrival_and_the_end() -> None:
 
 
 def test_the_weight_of_a_job_that_cannot_run_does_not_drown_the_others() -> None:
-    """Beside 1e7 of a job that cannot end by τ, a weight of 1 vanished in the solver's tolerances: the bound was 0."""
+    """A huge weight of a job that cannot end by τ does not hide a weight of 1 in the solver's tolerances."""
     jobs = [cases.job(1, 1, 1, weight=1.0), cases.job(1, 1, 6, weight=1e7)]
     view = zhou.view(cases.instance(jobs))
     for name in ("schedules", "schedules.relaxed", "dual", "maxweight"):

@@ -1,4 +1,4 @@
-"""Zhou's algorithms and baselines: every schedule verified, windows as Algorithm 1 has them, ratios within theorems."""
+"""Zhou's algorithms and baselines: valid schedules, windows as in Algorithm 1, and ratios within the theorems."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def judged(view: ZhouView, name: str, decision: ZhouSchedule) -> Verdict:
 
 
 def nothing_fits(a: Architecture, name: str) -> bool:
-    """Whether the priced job fits nowhere beside the loads (as printed: is not found)."""
+    """Return whether the priced job fits nowhere beside the loads (as printed: whether no placement is found)."""
     ledger = Ledger(a.machines, a.options, a.deadline - 1)
     ledger.set_free(a.machines.capacity[:, :, None] - a.loads)
     ledger.post(a.prices(a.loads))
@@ -75,7 +75,10 @@ def test_every_schedule_is_verified(name: str, instance: Instance, seed: int) ->
 @settings(max_examples=25, deadline=None)
 @given(instance=cases.small(jobs=10))
 def test_batches_are_those_of_algorithm_1(arch: str, way: Way, instance: Instance) -> None:
-    """A second, naive loop: α windows of a batch from α·τ_i, and what is left belongs to the next batch (line 10)."""
+    """Batches and windows equal those of a second, naive loop of Algorithm 1.
+
+    A batch has α windows from α·τ_i on; jobs that are left belong to the next batch (line 10).
+    """
     a = zhou.view(instance).architectures[arch]
     if a.reason:
         return
@@ -100,9 +103,10 @@ def test_batches_are_those_of_algorithm_1(arch: str, way: Way, instance: Instanc
 
 
 def test_line_10_carries_what_is_left_to_the_next_batch() -> None:
-    """Five equal jobs on one GPU: as printed, α = 2 windows of 4 slots hold two jobs, and the next batch has the rest.
+    """Jobs that do not fit into the windows of a batch go to the next batch, or windows are repeated (``carry=false``).
 
-    Windows of 8 slots hold two each. If windows are repeated until nothing is left, there is one batch of five.
+    Five equal jobs run on one GPU: as printed, α = 2 windows of 4 slots hold two of them, and windows of 8 slots two
+    each.
     """
     a = zhou.view(cases.instance([cases.job(1, 3)] * 5, [cases.servers(1, 1)])).architectures["ra"]
     found = online(a, Way(alpha=2))
@@ -115,7 +119,7 @@ def test_line_10_carries_what_is_left_to_the_next_batch() -> None:
 
 
 def test_alpha_by_word() -> None:
-    """The formula takes all jobs, inequality (6) those of the batch, and the realised α what the batch fills."""
+    """The formula's α depends on all jobs, that of inequality (6) on the batch, and the realised α on what fits."""
     jobs = [*[cases.job(1, 3)] * 2, cases.job(1, 3, weight=9.0, submit_s=9.0)]
     a = zhou.view(cases.instance(jobs, [cases.servers(1, 1)], slots=20)).architectures["ra"]
     batch = a.alpha_of(np.arange(2))
@@ -127,7 +131,7 @@ def test_alpha_by_word() -> None:
 
 
 def test_windows_never_overlap_when_alpha_shrinks() -> None:
-    """The α of the first batch is that of two jobs, the second batch has one: it begins where the first one ends."""
+    """If α is smaller for the second batch, its windows begin where those of the first batch end."""
     jobs = [cases.job(1, 3), cases.job(1, 3), cases.job(1, 3, submit_s=6.0)]
     a = zhou.view(cases.instance(jobs, [cases.servers(1, 1)])).architectures["ra"]
     found = online(a, Way(alpha="round"))
@@ -143,7 +147,7 @@ def test_windows_never_overlap_when_alpha_shrinks() -> None:
 @settings(max_examples=12, deadline=None)
 @given(instance=cases.tiny())
 def test_measured_ratios_keep_to_lemma_1(instance: Instance) -> None:
-    """Where each batch is shown to get the weight of Lemma 1, 4α holds; no assumption of Theorem 5 is needed."""
+    """Whenever a run is shown to meet the conditions of Lemma 1, its ratio is at most 4α."""
     view = zhou.view(instance)
     for arch, a in view.architectures.items():
         exact = models.get(f"zhou.{arch}.schedules.offline")
@@ -163,7 +167,7 @@ def test_measured_ratios_keep_to_lemma_1(instance: Instance) -> None:
 @settings(max_examples=25, deadline=None)
 @given(instance=cases.tiny())
 def test_the_bound_on_a_batch_is_above_its_largest_weight(instance: Instance) -> None:
-    """Against the exact optimum of (8) for all jobs by the deadline."""
+    """The bound on the weight of a batch is at least the exact optimum of (8) for all jobs by the deadline."""
     view = zhou.view(instance)
     for arch, a in view.architectures.items():
         exact = models.get(f"zhou.{arch}.schedules")
@@ -175,7 +179,10 @@ def test_the_bound_on_a_batch_is_above_its_largest_weight(instance: Instance) ->
 
 
 def test_alpha_decides_whether_lemma_1_holds() -> None:
-    """Five equal jobs on one GPU, τ = 4: by τ one completes, and α = 1 holds that one; by τ = 8 two do."""
+    """A run with α = 2 meets the conditions of Lemma 1, one with α = 1 is not shown to.
+
+    Five equal jobs run on one GPU: one completes by τ = 4, two by τ = 8.
+    """
     view = zhou.view(cases.instance([cases.job(1, 3)] * 5, [cases.servers(1, 1)]))
     a = view.architectures["ra"]
     assert [most_weight(a, np.arange(5), tau) for tau in (2, 4, 8)] == pytest.approx([0.0, 1.0, 7 / 3])
@@ -192,7 +199,7 @@ def test_alpha_decides_whether_lemma_1_holds() -> None:
 
 
 def test_before_a_run_only_theorem_5_promises_anything() -> None:
-    """It takes an α by the formula, and jobs that meet both assumptions."""
+    """Before a run a ratio is known only if α is at least the formula's and all jobs meet both assumptions."""
     drawn = (zhou.view(draw_roomy(np.random.default_rng(seed))) for seed in range(50))
     view = next(v for v in drawn if v.architectures["ra"].meets_assumptions.all())
     alpha = view.architectures["ra"].alpha
@@ -210,9 +217,10 @@ QUERIES = ("", "?alpha=4", "?alpha=formula", "?alpha=round", "?carry=false")
 
 
 def test_theorem_3_promises_nothing_where_a_job_may_fill_a_server() -> None:
-    """The heaviest job is alone in the only slot; it might have taken a fortieth of the server in each of forty.
+    """Theorem 3 fails if a job may fill a server: the optimum is 36 times as much, and 2 log λ is 23.
 
-    Beside it no other runs; all forty of them are worth 36 times as much, and 2 log λ is 23.
+    The heaviest job runs alone in the only slot; it might have taken a fortieth of the server. The other forty jobs
+    together are worth 36 times as much.
     """
     jobs = [cases.job(40, weight=44.0), *[cases.job(1, weight=40.0)] * 40]
     host = cases.servers(1, 40, 40.0, memory_gb=40.0, bandwidth_gbps=40.0)
@@ -234,7 +242,7 @@ def test_theorem_3_promises_nothing_where_a_job_may_fill_a_server() -> None:
 
 
 def test_a_heavier_job_is_asked_first_and_pays_less() -> None:
-    """One GPU, two equal jobs, room for one in the window: the heavier one runs, and the other in the next round."""
+    """Of two equal jobs with room for one, the heavier one runs first, and the other in the next window."""
     jobs = [cases.job(1, 3, weight=1.0), cases.job(1, 3, weight=5.0)]
     a = zhou.view(cases.instance(jobs, [cases.servers(1, 1)])).architectures["ra"]
     plan = a_maxweight(a, [0, 1], 4, Way())
@@ -248,7 +256,7 @@ def test_a_heavier_job_is_asked_first_and_pays_less() -> None:
 
 
 def test_of_equal_schedules_the_first_one_counts() -> None:
-    """On an empty cluster all cost nothing: the first worker type is taken, although the second is twice as fast."""
+    """On an empty cluster, where schedules cost nothing, the first worker type is taken, although another is faster."""
     case = cases.instance([cases.job(minibatch_s=[2.0, 1.0], submit_s=5.0)], workers=[cases.worker(), cases.worker()])
     for arch in ARCHITECTURES:
         runs = {q: heuristics.get(f"zhou.{arch}.online{q}").run(zhou.view(case), context()) for q in ("", SOONER)}
@@ -288,7 +296,10 @@ def test_jobs_without_weight_run_where_that_costs_nothing() -> None:
 
 
 def test_algorithm_4_as_printed_may_never_find_a_schedule() -> None:
-    """Its windows would double for ever: the PS's server could hold the only worker, too, so line 17 takes g = N."""
+    """A_online with Algorithm 4 as printed may never schedule a job, and says so instead of doubling windows for ever.
+
+    The PS's server could hold the only worker, too, so line 17 takes g = N.
+    """
     case = cases.instance(
         [cases.job(2, minibatch_s=1 / 3, submit_s=0.5)],
         [cases.servers(1, 1, 1 / 3, memory_gb=1.0, bandwidth_gbps=1e4), cases.servers(1, 1, 2.2, memory_gb=3.0)],
@@ -309,7 +320,7 @@ def test_very_long_jobs_are_skipped_unless_asked_for() -> None:
 
 
 def test_costs_depend_on_the_units_of_resources_as_printed() -> None:
-    """With memory in megabytes, F and the price (11) of a megabyte are what they were of a gigabyte; more are taken."""
+    """Costs as printed depend on the unit of memory: a megabyte has the price (11) that a gigabyte had."""
     costs = []
     for unit in (1.0, 1024.0):
         groups = [cases.servers(2, 2, memory_gb=16.0 * unit)]
@@ -321,7 +332,7 @@ def test_costs_depend_on_the_units_of_resources_as_printed() -> None:
 
 
 def test_prices_are_those_of_equation_11() -> None:
-    """Per unit of a resource, whatever a server has of it; F is per unit, too."""
+    """Prices follow (11): per unit of a resource, whatever a server has of it; F is per unit, too."""
     a = zhou.view(cases.instance([cases.job()], [cases.servers(1, 2, 4.0)], unit_worth=2.0)).architectures["ps"]
     assert a.price_base == 2 * a.slots * 1 * 4 * 2.0 + 1
     used = np.array([[1.0, 0.0, 16.0, 2.0]])
@@ -334,14 +345,14 @@ def test_prices_are_those_of_equation_11() -> None:
 
 @pytest.mark.parametrize(("ratio", "alpha"), [(2.0, 24), (1300.0, 247)])
 def test_alpha_is_far_from_4(ratio: float, alpha: int) -> None:
-    """With λ = 2·150·150·4·1 + 1, the formula of Theorem 5 gives 24 at w(J)/w_min = 2, and 247 at 1300."""
+    """The α of Theorem 5 is far above the typical 4: 24 at w(J)/w_min = 2, and 247 at 1300."""
     jobs = [cases.job(weight=1.0), cases.job(weight=ratio - 1)]
     case = cases.instance(jobs, [cases.servers(150)], slots=150, unit_worth=1.0)
     assert zhou.view(case).architectures["ps"].alpha == alpha
 
 
 def test_assumption_2_allows_half_a_gpu_of_eight() -> None:
-    """At the paper's own size, 1/log λ of a server with eight GPUs is 0.46 of one: no job meets it."""
+    """At the paper's own size no job meets assumption 2, which allows 0.46 of a server's eight GPUs."""
     case = cases.instance([cases.job()], [cases.servers(150, 8)], slots=150, unit_worth=1.0)
     a = zhou.view(case).architectures["ps"]
     assert 8 / np.log2(a.price_base) == pytest.approx(0.46, abs=0.005)
@@ -371,7 +382,7 @@ def of(instance: Instance, arch: str = "ra") -> Architecture:
 
 
 def test_fifo_keeps_the_order_of_arrival() -> None:
-    """A job at the head of the queue that does not fit holds up a smaller one behind it."""
+    """Under FIFO, a job at the head of the queue that does not fit holds up a smaller one behind it."""
     jobs = [cases.job(1, 4), cases.job(2, 2, submit_s=1.0), cases.job(1, 1, submit_s=2.0)]
     a = of(cases.instance(jobs, [cases.servers(1, 2)]))
     for seed in range(5):
@@ -391,7 +402,7 @@ def test_fifo_draws_its_workers_once() -> None:
 @settings(max_examples=40, deadline=None)
 @given(instance=cases.small(jobs=4))
 def test_every_number_of_workers_starts_on_the_empty_cluster(arch: str, instance: Instance) -> None:
-    """Baselines start jobs with the ideal number, or up to the largest one: none may wait for ever for lack of room."""
+    """On the empty cluster a job can start with any number of workers that baselines may give it."""
     a = of(instance, arch)
     if a.reason:
         return
@@ -402,9 +413,10 @@ def test_every_number_of_workers_starts_on_the_empty_cluster(arch: str, instance
 
 
 def test_fifo_cuts_a_number_that_never_starts() -> None:
-    """16 GPUs, but the bandwidth of the PSs' host serves two workers, either both elsewhere or one of them beside a PS.
+    """FIFO reduces a drawn number of workers that could never start to the largest one that fits.
 
-    A job that draws more would wait until the long one before it is done, although there is room.
+    There are 16 GPUs, but the bandwidth of the PSs' host serves two workers, either both elsewhere or one of them
+    beside a PS. Otherwise the job would wait until the long one before it is done, although there is room.
     """
     groups = [cases.servers(8, 2, 8.0, memory_gb=8.0, bandwidth_gbps=2.0)]
     types = [cases.worker(bandwidth_gbps=1.0)], [cases.ps(bandwidth_gbps=1.0)]
@@ -419,7 +431,7 @@ def test_fifo_cuts_a_number_that_never_starts() -> None:
 
 
 def test_drf_shares_among_those_who_wait() -> None:
-    """Two equal jobs on four GPUs get two workers each; alone, a job gets all four."""
+    """Under DRF, two equal jobs on four GPUs get two workers each; alone, a job gets all four."""
     both = baselines.drf(of(cases.instance([cases.job(4, 2)] * 2, [cases.servers(1, 4)])), context())
     assert [int(both.workers[both.run == i].sum()) for i in range(2)] == [2, 2]
     alone = baselines.drf(of(cases.instance([cases.job(4, 2)], [cases.servers(1, 4)])), context())
@@ -434,7 +446,7 @@ def test_tiresias_interrupts_for_less_remaining_work() -> None:
 
 
 def test_an_interruption_costs_slots_and_the_checker_counts_them() -> None:
-    """The long job does its other six slots of work after two slots without; nothing is lost before the first run."""
+    """After an interruption a job's run begins with two slots without work, which the checker counts."""
     view = zhou.view(cases.instance([cases.job(1, 8), cases.job(1, 1, submit_s=2.0)], [cases.servers(1, 1)]))
     name = "zhou.ra.tiresias?restart_slots=2"
     paid = heuristics.get(name).run(view, context())
@@ -447,7 +459,7 @@ def test_an_interruption_costs_slots_and_the_checker_counts_them() -> None:
 
 
 def test_without_knowledge_of_what_remains_service_decides() -> None:
-    """The long job has had two slots when the short one comes, so it waits; equal jobs do not take turns."""
+    """If remaining work is unknown, the job that has had less service goes first; equal jobs do not take turns."""
     short = of(cases.instance([cases.job(1, 4), cases.job(1, 6, submit_s=2.0)], [cases.servers(1, 1)]))
     known, unknown = (baselines.tiresias(short, context(), know_remaining=known) for known in (True, False))
     assert sorted(zip(known.start.tolist(), known.job.tolist(), strict=True)) == [(1, 0), (5, 1)]
@@ -458,7 +470,7 @@ def test_without_knowledge_of_what_remains_service_decides() -> None:
 
 
 def test_the_greedy_by_density_may_have_the_ideal_case_only() -> None:
-    """Two workers of the only type are ideal; with any number, both jobs run side by side by τ."""
+    """With any number of workers the greedy algorithm completes at least as many jobs as with the ideal number only."""
     a = of(cases.instance([cases.job(2, 2)] * 2, [cases.servers(1, 2)]))
     any_, ideal = (baselines.jain(a, context(), types=types) for types in ("any", "ideal"))
     assert set(ideal.workers.tolist()) == {2}
@@ -466,7 +478,7 @@ def test_the_greedy_by_density_may_have_the_ideal_case_only() -> None:
 
 
 def test_antman_gives_way_to_guaranteed_jobs() -> None:
-    """A light job runs on what is free until a heavier one comes, and goes on after it."""
+    """Under AntMan a light job runs on free GPUs until a heavier one arrives, and goes on after it."""
     jobs = [cases.job(1, 6, weight=1.0), cases.job(1, 2, weight=9.0, submit_s=2.0)]
     found = baselines.antman(of(cases.instance(jobs, [cases.servers(1, 1)])), context())
     runs = sorted(zip(found.start.tolist(), found.job.tolist(), found.slots.tolist(), strict=True))
@@ -491,7 +503,7 @@ def test_the_ideal_case_is_the_fastest_on_the_empty_cluster() -> None:
     ],
 )
 def test_totals_on_the_papers_own_size(ref: str, arch: str, millions: dict[str, float]) -> None:
-    """Orders of magnitude of independent runs; FIFO without its cut number took 9980 on gen/zhou-ps."""
+    """Totals at the paper's own size are within 25 % of those of independent runs."""
     view = zhou.view(instances.load(ref))
     for name, total in millions.items():
         spec = heuristics.get(f"zhou.{arch}.{name}")
@@ -508,7 +520,7 @@ def test_totals_on_the_papers_own_size(ref: str, arch: str, millions: dict[str, 
 
 
 def literal_algorithm_7(a: Architecture, free: np.ndarray, price: np.ndarray, tau: int) -> float:
-    """Return cost_m of Algorithm 7 for job 0, line by line; N̂ starts anew for every t⁻, or workers go missing."""
+    """Return cost_m of Algorithm 7 for job 0, followed line by line; N̂ starts anew for every t⁻."""
     least, machines = np.inf, a.machines
     for m in range(len(machines.worker)):
         if not np.isfinite(a.rates.compute[0, m]):
@@ -545,7 +557,10 @@ def test_algorithm_7_as_printed_places_as_many_workers_as_slots(instance: Instan
 
 
 def test_algorithm_7_as_printed_leaves_work_undone() -> None:
-    """Four chunks on four servers of a GPU: with Φ′ = 4 a slot is enough, so that line 5 places one worker."""
+    """Algorithm 7 as printed places one worker of four, and leaves work undone.
+
+    Four chunks run on four servers with a GPU each: with Φ′ = 4 a slot is enough, so that line 5 places one worker.
+    """
     view = zhou.view(cases.instance([cases.job(4, 1)], [cases.servers(4, 1)]))
     spec = heuristics.get("zhou.ra.amaxweight?printed=true")
     decision = spec.run(view, context())

@@ -1,4 +1,4 @@
-"""Figures of Zhou's schedulers and of admission: windows, bars, prices; nothing is lost or invented."""
+"""Figures of Zhou's schedulers and of admission (windows, bars, prices) show everything once and invent nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def verified(instance: Instance, view: Any, method: str, problem: str, decision:
 
 
 def zhou_run(instance: Instance) -> Comparison:
-    """Online schedules, two others, one with interruptions, and prices of a bound."""
+    """Return a run with online schedules, two others, one with interruptions, and the prices of a bound."""
     view = zhou.view(instance)
     run = Comparison({}, [], {instance.fingerprint: instance})
     for name in ARCHITECTURES:

@@ -1,4 +1,4 @@
-"""The checker of Zhou's schedules finds each broken rule, and counts times, weights, costs and GPUs itself."""
+"""The checker of Zhou's schedules finds every broken rule; it computes times, weights, costs and GPUs itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ JOBS = [
     cases.job(3, 2, minibatch_s=1.0, update_s=[0.5, 0.0], ring_update_s=0.6, weight=1.0),
     cases.job(1, 2, minibatch_s=[1.0, None], weight=5.0, submit_s=1.5),
 ]
-"""Six, six and two mini-batches; J1 takes a second more for each over the network, J2 half a second on type p0."""
+"""Jobs of six, six and two mini-batches.
+
+Over the network each mini-batch of J1 takes a second more, and of J2 half a second with PSs of type p0.
+"""
 
 CASE = cases.instance(JOBS, GROUPS, WORKERS, TYPES)
 VIEW = zhou.view(CASE)
@@ -184,7 +187,7 @@ def test_very_late_and_long_runs_take_no_memory() -> None:
 # interruptions ------------------------------------------------------------------------------------
 
 HALVES: list[Row] = [*GOOD[1:], (0, 1, 1, 1, 0, [(0, 1, 1)]), (0, 4, 4, 0, 1, [(0, 1, 1)])]
-"""J1 in a first run on the large worker (2 mini-batches) and a second on a small one (4)."""
+"""A schedule that interrupts J1: a run on the large worker (2 mini-batches), then one on a small worker (4)."""
 
 
 def test_runs_of_an_interrupted_job_add_up() -> None:
@@ -222,7 +225,7 @@ WAITING: list[Row] = [
     (2, 12, 2, 0, 0, [(1, 1, 1)]),
 ]
 WINDOWS = [(4, 4, 1, 4), (8, 16, 2, 8)]
-"""Start, slots, rounds and τ: a round of 4 slots from slot 4, two of 8 from slot 8 on."""
+"""Windows of two batches as (start, slots, rounds, τ): a round of 4 slots from slot 4, two of 8 from slot 8."""
 
 
 def test_windows_of_batches_are_measured() -> None:
@@ -270,7 +273,10 @@ def test_windows_may_end_when_their_last_round_is_done_and_be_longer_than_their_
 
 
 def test_a_batch_holds_only_jobs_that_had_arrived_by_its_tau() -> None:
-    """J3 arrives in slot 3: the batch of τ = 2 cannot know it, although its window begins in slot 4."""
+    """A job in a batch that was made before its arrival is refused, although the batch's window begins later.
+
+    J3 arrives in slot 3, and the batch is that of τ = 2.
+    """
     rows = [*WAITING[:2], (2, 4, 2, 0, 0, [(1, 1, 1)])]
     violations = check(rows, windows=[(4, 4, 2, 2), (8, 16, 2, 8)]).violations
     assert "J3 from slot 4: arrives in slot 3, after its batch was made at τ = 2" in violations
@@ -309,7 +315,7 @@ def test_nothing_is_a_decision_of_the_weight_only() -> None:
 
 
 def loaded(used: Any, **more: Any) -> Zhou:
-    """The case where so much of every server is in use in every slot, ``(R,)`` or ``(h, R, τ − 1)``."""
+    """Return the checker's data of the instance with loads `used` on its servers, ``(R,)`` or ``(h, R, τ − 1)``."""
     facts = zhou_of(cases.instance(JOBS, GROUPS, WORKERS, TYPES, **more).plain)
     of, given = facts.architectures["ps"], np.asarray(used, float)
     loads = np.broadcast_to(given[None, :, None] if given.ndim == 1 else given, (*of.capacity.shape, of.deadline - 1))
@@ -382,7 +388,7 @@ PROBLEMS = [f"{name}.{kind}" for name in ("ps", "ra") for kind in ("completion",
 
 
 def valid(problem: str) -> ZhouSchedule:
-    """A valid decision of each problem."""
+    """Return a valid decision of a problem."""
     rows = GOOD if problem.startswith("ps") else RING
     if problem.endswith(("weight", "cost")):
         return schedule([changed(2, rows, start=2, at=[(0, 1, int(problem.startswith("ps")))])[2]])
@@ -413,7 +419,7 @@ def test_mutilated_windows_are_refused_and_never_raise(field: str, change: Any, 
 
 @pytest.mark.parametrize("name", ["ps", "ra"])
 def test_mutilated_schedules_of_a_generated_instance_are_refused(name: str) -> None:
-    """The changes of the conformance test, one array at a time."""
+    """A schedule in which one array is changed is refused, for each array and each change."""
     view = zhou.view(instances.load("gen/20jobs"))
     good = zhou_schedule(view, name)
     assert not check(good, f"{name}.completion", view).violations
@@ -442,7 +448,7 @@ def test_rates_are_those_of_the_view(ref: str) -> None:
 
 @st.composite
 def schedules_of(draw: st.DrawFn) -> tuple[ZhouView, str, list[Row]]:
-    """Draw an instance and a schedule of it, valid but for up to two changed numbers."""
+    """Draw an instance and a schedule of it, which is valid but for up to two changed numbers."""
     view = zhou.view(draw(cases.tiny()))
     name = draw(st.sampled_from(("ps", "ra")))
     rows: list[Row] = []
@@ -457,7 +463,7 @@ def schedules_of(draw: st.DrawFn) -> tuple[ZhouView, str, list[Row]]:
 
 @st.composite
 def damaged(draw: st.DrawFn, rows: list[Row]) -> list[Row]:
-    """Draw rows of which one has another number somewhere, is split in two, or is left out."""
+    """Draw rows of which one has a changed number, is split in two, or is left out."""
     i = draw(st.integers(0, len(rows) - 1))
     job, start, slots, m, p, at = rows[i]
     step = draw(st.sampled_from((-1, 1)))
@@ -490,7 +496,7 @@ def test_the_checker_agrees_with_a_plain_reading_of_the_rules(
 
 
 def plainly_valid(view: ZhouView, name: str, rows: list[Row], kind: str) -> bool:
-    """Whether rows obey the rules, read one after another and slot by slot."""
+    """Return whether rows obey the rules, checked run by run and slot by slot."""
     instance = view.instance
     hosts = [group for group in instance.cluster.servers for _ in range(group.count)]
     used: defaultdict[tuple[int, int], np.ndarray] = defaultdict(lambda: np.zeros(4))
@@ -528,7 +534,7 @@ def takes(part: Any) -> np.ndarray:
 
 
 def plainly_placed(instance: Instance, name: str, row: Row) -> bool:
-    """Whether workers and PSs of a run are where they can be, enough and not too many."""
+    """Return whether the workers and PSs of a run are on servers that can hold them, enough and not too many."""
     job, _, _, m, p, at = row
     kind = instance.worker_types[m]
     hosts = [group for group in instance.cluster.servers for _ in range(group.count)]
@@ -546,7 +552,7 @@ def plainly_placed(instance: Instance, name: str, row: Row) -> bool:
 
 
 def pace(instance: Instance, name: str, job: int, m: int, p: int, at: list[tuple[int, int, int]]) -> float:
-    """Mini-batches per slot of a run, (1) or (14)."""
+    """Return the mini-batches per slot of a run, by (1) or (14)."""
     profile = instance.jobs[job].distributed
     assert profile is not None
     kind = instance.worker_types[m]

@@ -1,4 +1,4 @@
-"""A small valid trace of every format, and a throughput table."""
+"""A small valid trace in every format that can be imported, and a throughput table."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ SAMPLES = {
 }
 
 PAI_JOBS = "j1,i1,ann,Terminated,40,400\nj2,i2,bob,Failed,49,80.0\n"
-"""Made up like the other samples, in the form of ``pai_job_table.csv``, which has no header."""
+"""Made-up rows in the form of ``pai_job_table.csv``, which has no header."""
 
 TABLE = json.dumps({"v100": {"('ResNet-50 (batch size 64)', 2)": {"null": 7.5}, "('A3C', 1)": {"null": 3.0}}})
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,1000,1000,2,T4\nb,96000,786432,8,V100M32\n"

@@ -1,4 +1,4 @@
-"""Instances for tests of Zhou et al.: from parts, and drawn by hypothesis."""
+"""Small instances for tests of Zhou et al., built from parts or drawn by hypothesis."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 ONE_GPU = servers(gpus=1)
-"""A server on which one worker runs at a time."""
+"""A server with one GPU, on which one worker runs at a time."""
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""What tests of Zhou's models share: solving exactly, and running registered models with their decisions re-checked."""
+"""Helpers for tests of Zhou's models: they solve exactly, and check the decisions of registered models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOTH = ("ps", "ra")
 
 
 def optimum(model: pyo.ConcreteModel) -> float:
-    """Return the optimum of a model."""
+    """Solve a model to optimality and return the optimum."""
     found = solve(model, EXACT)
     assert found.status == "optimal"
     assert found.objective is not None
@@ -26,12 +26,12 @@ def optimum(model: pyo.ConcreteModel) -> float:
 
 
 def architecture(case: Instance, name: str) -> Architecture:
-    """Return an instance's ``"ps"`` or ``"ra"``."""
+    """Return the architecture ``"ps"`` or ``"ra"`` of an instance."""
     return zhou.view(case).architectures[name]
 
 
 def run(method: str, view: ZhouView, **given: object) -> Outcome:
-    """Run a registered model and re-check what it decides."""
+    """Run a registered model, check its decision, and return the outcome."""
     spec = models.get(method)
     outcome = spec.run(view, SolveOptions(rel_gap=0.0, **given))  # type: ignore[arg-type]
     if outcome.decision is not None:
