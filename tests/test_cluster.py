@@ -21,6 +21,7 @@ import schedgap as sg
 from schedgap.harness.engine.cluster import connect, run_remotely
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.studies.adversary.run import adversary
+from schedgap.harness.studies.audit.row import CLAIMS, Claim
 from schedgap.harness.studies.compare.methods import select
 from schedgap.harness.studies.compare.row import FAILED
 from schedgap.harness.studies.compare.run import plan
@@ -64,22 +65,18 @@ def named(rows: list[Any]) -> list[tuple[Any, ...]]:
 
 def test_a_worker_that_has_just_started_knows_the_papers(tmp_path: Path) -> None:
     """A definition that imports nothing of a paper is restored there before the first task is."""
-
-    @sg.heuristic("oef.nothing")
-    def nothing(view: Any, context: Any) -> None:
-        return None
-
+    CLAIMS.register(Claim("oef.mine", "oef", "nowhere", "It works.", "always", "by trying", lambda lab: ""))
     try:
-        (task,) = plan([load("paper/oef-eq1")], select(["oef.nothing"], ()), [0], {"": Limits()})
+        (task,) = plan([load("paper/oef-eq1")], select(["oef.efficiency"], ()), [0], {"": Limits()})
         (tmp_path / "task").write_bytes(pickle.dumps((plugins.loaded(), plugins.dumps(task))))
     finally:
-        plugins._forget("oef.nothing")
+        plugins._forget("oef.mine")
     code = (
         "import pickle, sys; from schedgap.harness.engine.cluster import run_remotely; "
-        "print(pickle.loads(run_remotely(*pickle.load(open(sys.argv[1], 'rb')))).row.reason)"
+        "print(pickle.loads(run_remotely(*pickle.load(open(sys.argv[1], 'rb')))).row.status)"
     )
     answer = subprocess.run([sys.executable, "-c", code, tmp_path / "task"], capture_output=True, text=True, check=True)
-    assert "oef.nothing returned nothing" in answer.stdout
+    assert answer.stdout == "optimal\n"
 
 
 def test_a_cluster_without_workers_is_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
