@@ -62,7 +62,7 @@ def equal_split(tenants: Tenants) -> Array:
 
 
 def envy_free(tenants: Tenants, devices: Array) -> PropertyCheck[dict[tuple[str, str], float]]:
-    """Check that nobody prefers another's allocation, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
+    """Check that no tenant prefers another tenant's devices, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
 
     Envy is measured relative to the tenant's efficiency under an equal split, so that scales do not matter.
 
@@ -92,7 +92,7 @@ def equal_efficiency(tenants: Tenants, devices: Array) -> PropertyCheck[Array]:
 
 
 def sharing_incentive(tenants: Tenants, devices: Array) -> PropertyCheck[dict[str, float]]:
-    """Check that nobody would be better off with its weight's share of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
+    """Check that no tenant is worse off than with its share, by weight, of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
 
     Witness: the loss of each tenant below its equal split, by label. Margin: the smallest relative gain over it.
     """

@@ -22,7 +22,7 @@ Configuration = tuple[int, tuple[float, float, float], float]
 
 
 class RoundHoldings:
-    """The configurations of CPUs and memory that jobs may hold: at most those of as many servers as the gang needs.
+    """The amounts of CPUs and memory that jobs may hold in a round, up to those of as many servers as a gang needs.
 
     Jobs of one `kind` have the same configurations. `allowed` ``(k, 3)`` has the GPUs, CPUs and gigabytes of each type.
     """

@@ -217,7 +217,7 @@ QUERIES = ("", "?alpha=4", "?alpha=formula", "?alpha=round", "?carry=false")
 
 
 def test_theorem_3_promises_nothing_where_a_job_may_fill_a_server() -> None:
-    """Theorem 3 fails if a job may fill a server: the optimum is 36 times as much, and 2 log λ is 23.
+    """No ratio is claimed if a job may fill a server, where Theorem 3 fails: the optimum is 36 times as much, not 23.
 
     The heaviest job runs alone in the only slot; it might have taken a fortieth of the server. The other forty jobs
     together are worth 36 times as much.

@@ -90,7 +90,7 @@ RESTART = Parameter(
 KNOW = Parameter("know_remaining", "whether jobs are ordered by remaining work, as in §7, or by attained service")
 TYPES = Parameter("types", "any configuration of workers and PSs, or that of the ideal case", choices=("any", "ideal"))
 AS_PRINTED = {"ps": ("printed=true",), "ra": ()}
-"""Settings that comparisons run as well, by architecture.
+"""Settings with algorithms as printed that comparisons run in addition, by architecture.
 
 Algorithm 7 (ring all-reduce) as printed runs on request only, because its schedules do not do all work of the jobs.
 """

@@ -29,7 +29,7 @@ LONGEST = 300
 """Largest number of slots in a schedule of a job to enumerate."""
 
 BUDGET = 20_000_000
-"""Most combinations of numbers of slots by pace that are examined to count schedules, for all jobs: two seconds."""
+"""Counting schedules gives up after this many combinations of slots per pace, over all jobs: about two seconds."""
 
 MOST_MIXES = 200
 """Largest number of mixes of types that a gang may have in a slot."""

@@ -94,7 +94,7 @@ def _solved(form: StandardForm, options: SolveOptions) -> Solution:
 
 
 def _within(form: StandardForm, kept: Bools, options: SolveOptions) -> Solution:
-    """Solve the program over the columns in `kept` only; the others are 0."""
+    """Solve the program over the columns in `kept` only, with all other columns 0."""
     smaller = replace(
         form,
         cost=form.cost[kept],

@@ -27,32 +27,32 @@ MOST_ROUNDS = int(os.environ.get("BENCH_ROUNDS", "99"))
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the result.
+    """One measurement: a line of the printed results.
 
     Attributes
     ----------
     section
-        Where it belongs: the file that measured it.
+        The file that measured it.
     name
         What was measured.
     ours, reference
-        Seconds of ours and of the reference.
+        Seconds that our code and the reference take.
     ratio
-        Reference over ours: how many times faster ours is.
+        Seconds of the reference divided by ours: how many times faster our code is.
     target
-        In words, from the specification.
+        The target in words, from the specification.
     met
-        Whether ours is at most `most` seconds and the ratio at least `least`, as far as these are given.
+        Whether our seconds are at most `most` and the ratio is at least `least`, as far as these are given.
     capped
-        Whether the reference was stopped: the ratio is then a lower bound.
+        Whether the reference was stopped early, so that the ratio is a lower bound.
     recorded
-        Whether the reference is a number on record, not measured in this run.
+        Whether the reference's seconds are a number on record, not measured in this run.
     note
-        What else was seen.
+        Remarks on the measurement.
     sizes, seconds, exponent
-        Of a growth line: sizes, seconds at each, and the slope fitted to them in log-log.
+        For a line on growth: sizes, seconds at each, and the slope fitted to them in log-log scale.
     gap, goal
-        Of a gap line: what is open between bound and schedule, and what may be.
+        For a line on a gap: the gap between bound and schedule, and the gap that is the goal.
     """
 
     section: str

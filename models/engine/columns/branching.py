@@ -202,7 +202,7 @@ LITTLE = 0.02
 """Part of the distance between a node's bound and the cutoff that a round of covers must close, or it is the last."""
 
 FAR = 0.005
-"""Cap on that distance, as a fraction of the bound; it also applies while there is no cutoff."""
+"""The distance between bound and cutoff counts as at most this fraction of the bound, also if there is no cutoff."""
 
 EARLY = 0.05
 """Branching may begin once a node's bound and master differ by this fraction of the bound's distance to the cutoff."""

@@ -209,7 +209,7 @@ class _Solve:
         return tree.bound <= incumbent + self.options.rel_gap * abs(incumbent)
 
     def dive(self, packer: Packer, tree: BranchAndPrice) -> None:
-        """Dive from the root, with its covers, and offer the solution to the packer."""
+        """Dive from the root node, with its covers, and let the packer improve the solution that is found."""
         budget, master = clock.Budget(self.left(DIVING)), tree.master
         assert master is not None
         columns = Dive(self.problem.oracle, tree.based(self.domain), master, budget).run()

@@ -240,7 +240,7 @@ With 20 to 200 jobs the total number of rounds stays below this.
 """
 
 WORK = 5e6
-"""Simplex pivots times rows of the master after which no more intervals are cut, if time is not limited.
+"""Cutting of intervals stops after this many simplex pivots times rows of the master, if time is not limited.
 
 They take about two seconds.
 """

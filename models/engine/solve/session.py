@@ -284,9 +284,9 @@ class Session:
         return refinement, exact
 
     def at(self, chosen: Solution, optimum: Solution) -> Solution:
-        """Return `optimum` with the values of `chosen`, which was found after :meth:`keep_optima`.
+        """Return `optimum` with the variables' values replaced by those of `chosen`, another optimal solution.
 
-        If `chosen` has no values, the optimum is unchanged.
+        `chosen` was found after :meth:`keep_optima`. If it has no values, those of `optimum` stay.
         """
         times = replace(optimum.times, solve_s=optimum.times.solve_s + chosen.times.solve_s)
         if chosen.status != "optimal" or chosen.column_values is None:
