@@ -23,7 +23,7 @@ def within_the_promised_gaps(ref: str) -> None:
     again = generate(oracle.anything, oracle, GenerationOptions(gap=1e-5), master=generated.master)
     assert abs(generated.bound - again.value) <= 3e-4 * again.value  # the master now keeps every slot
     assert generated.unpriced <= 1e-5 * generated.bound
-    # The bound is valid at these prices whoever computes it.
+    # A fresh pricing finds the same bound at these prices.
     again = GangPricing(view, several=False)
     again(generated.prices, again.anything)  # how fine it must be is relative to the pricing before
     most = again(generated.prices, again.anything).most

@@ -121,7 +121,7 @@ def test_j3_spread_as_in_the_text() -> None:
     assert spread.run.ps.sum() == 1
     assert spread.run.cost == pytest.approx(25.39, abs=0.005)  # 26 = 4·3·1.5 + 4·1·2
     assert spread.payoff == pytest.approx(117.11, abs=0.005)  # 116.85
-    # The text's prices afterwards, 8.6 and 7.6, are ours of the same schedule, too.
+    # After the text's schedule of j3, our prices equal the text's 8.6 and 7.6.
     desk = Desk(WALK)
     for run in (steps(WALK)[0].chosen, steps(WALK)[1].chosen, spread):
         assert run
@@ -194,7 +194,7 @@ def test_a_co_located_job_needs_workers_and_a_ps_on_one_server() -> None:
 
 
 def test_the_host_is_the_one_with_the_fewest_ps_that_cover_the_workers_elsewhere() -> None:
-    # Three workers, PSs of half a worker's bandwidth: beside one worker four PSs, beside two of them two.
+    # A PS has half a worker's bandwidth. Of three workers, two elsewhere need four PSs, one elsewhere needs two.
     of = view(instance([job(3, 2, transfer_s=0.1)], [("w", 1, 4), ("w", 2, 2), ("w", 1, 9)], ps_gbps=0.5))
     _, spread = best_of(of)
     assert spread
@@ -210,7 +210,7 @@ def test_a_host_without_enough_ps_is_none() -> None:
 
 
 def test_other_workers_go_on_the_fullest_servers() -> None:
-    # The host has three beside its PSs; of the three others one is on the server with one, two on that with two.
+    # Three workers run beside the PSs; the other three fill the servers with room for one and for two workers.
     of = view(instance([job(6, 1, transfer_s=0.0)], [("w", 3, 3), ("w", 2, 0), ("w", 4, 0), ("w", 1, 0)]))
     _, spread = best_of(of)
     assert spread

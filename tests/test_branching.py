@@ -182,7 +182,7 @@ def test_a_tree_ends_at_the_optimum_and_its_bound_is_valid_at_any_moment(problem
     value = -np.inf
     for tree, value in grown(problem):
         assert best is None or max(tree.bound, value) >= best - 1e-6
-    # Where no column pays, none is a solution, too.
+    # Unless all blocks must be covered, taking no column is a solution of value 0.
     value = value if problem.packing.cover else max(value, 0.0)
     assert value == (-np.inf if best is None else pytest.approx(best, abs=1e-6))
     if best is None:

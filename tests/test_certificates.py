@@ -54,7 +54,7 @@ CASES = [
     if spec.kind != "baseline"
     for ref in SMALL.get(spec.paper, ())
 ]
-# Where capacity is scarce, bounds on completion times follow from mean busy times.
+# With scarce capacity, bounds on completion times come from mean busy times.
 CASES.append(("zhou.ra.fluid", "gen/zhou-ra?capacity=0.2"))
 METHODS = (
     *("admission.columns", "gavel.makespan_fluid", "gavel.makespan_copies"),
@@ -182,7 +182,7 @@ def test_a_bound_over_periods_or_intervals_in_place_of_slots_is_proved(
     monkeypatch.setattr("schedgap.models.hadar.columns.FEW", 3)
     monkeypatch.setattr("schedgap.models.engine.gangs.pricing.FINE", 100)
     monkeypatch.setattr("schedgap.models.engine.gangs.pricing.COARSE", 10)
-    # The gap ends it: jobs are looked at closely only where the master is solved before that.
+    # The search ends at this gap; jobs are priced closely only if the master is solved before that.
     found, instance = result.__wrapped__(f"hadar.p2.columns{complete}", CROWDED, Limits(nodes=100, rel_gap=0.1))
     assert found.certificate.get(told)
     value = checker.check(plain(found.certificate), instance)
@@ -351,7 +351,7 @@ def test_multipliers_of_tenants_are_exact_whatever_numbers_they_are() -> None:
     """
     proof = {"problem": "oef.equal_efficiency", "unit": 1.0}
     for tenants in ([1e308, -0.5], [-1e308, 0.25]):
-        # The slack of levels that are nearly equal, times such multipliers, leaves nothing.
+        # Levels may differ slightly; times such multipliers, this slack exceeds any bound.
         with pytest.raises(checker.RefusedError, match="too large to bound anything"):
             checker.proved(proof | {"tenants": tenants}, sharing((1.0, 1.0), (1.0, 1.5)))
     for tenants in ([1e6, -0.5], [-1e6, 0.25], [1e17, 1e17 - 16.0]):

@@ -333,7 +333,7 @@ def test_text_has_equations_numbers_and_sizes() -> None:
     text = sg.explain("hadar.p1").text
     assert re.search(r"∑_j w_\{j,t,r\} ≤ C\^r   for all t, r +\(1d\) +×24", text)
     assert "243 rows, 208 columns, 137 of them integer, 745 nonzeros" in text
-    # HadarE's class has its parameters; what copies are worth, and (10), stand beside it.
+    # The docstring of HadarE's class explains its parameters; those beside it have the payoff of copies, and (10).
     copies = sg.explain("hadar.hadare").text
     assert "μ(copies)" in copies
     assert "PMI · batch_size · pcie_scaling / (model_weight · dataset_size)" in copies

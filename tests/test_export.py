@@ -102,7 +102,7 @@ def solved_by_scip(folder: Path, model: Path) -> Path:
     scip.readProblem(str(model))
     scip.optimize()
     scip.writeBestSol(str(folder / "s.sol"))
-    # The program writes the line that the library leaves out.
+    # SCIP's own program writes this first line, which its Python library leaves out.
     text = (folder / "s.sol").read_text()
     (folder / "s.sol").write_text(f"solution status: optimal solution found\n{text}")
     return folder / "s.sol"

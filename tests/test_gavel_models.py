@@ -86,7 +86,7 @@ def test_jobs_share_the_types_by_comparative_advantage() -> None:
         {"gpus": 1, "epochs": 12, "rates": {"a": 3.0, "b": 3.0}},
     ]
     view = gavel.view(linear(jobs, {"a": 1, "b": 1}, slots=20))
-    # Each on its own: 6 and 4 seconds, and the first needs all its 6 even so.
+    # Alone on its faster GPU the first job takes 6 s and the second 4 s; both run at the same time.
     assert bound(view) == pytest.approx(6.0)
 
 

@@ -217,10 +217,10 @@ def test_split_and_pace_by_hand() -> None:
     assert pace(job, right, rate, 20.0, 0.0).tolist() == [1.0, 1.0]
     # Two seconds of consolidation: 12 seconds for 40 steps; the single copy of job 1 pays nothing.
     assert pace(job, right, rate, 20.0, 2.0) == pytest.approx([40 / 12 / 4, 1.0])
-    # Split as if equal: the slow copy needs 20 seconds for its half.
+    # If steps are split as if the copies were equally fast, the slow copy needs 20 seconds for its half.
     wrong = split(job, remaining, np.ones(3), np.array([2.0, 1.0]))
     assert pace(job, wrong, rate, 20.0, 0.0) == pytest.approx([40 / 20 / 4, 1.0])
-    # In a round of 15 seconds it does 15 of its 20, the fast one all 20; job 1 ends within it.
+    # In a round of 15 seconds the slow copy does 15 of its 20 steps, the fast one all 20; job 1 ends in this round.
     assert pace(job, wrong, rate, 15.0, 0.0) == pytest.approx([35 / 15 / 4, 1.0])
 
 

@@ -110,7 +110,7 @@ def test_the_tightest_bound_of_the_problem_or_a_wider_one_wins() -> None:
 def test_a_ratio_is_an_upper_estimate_unless_the_optimum_is_proved() -> None:
     unproved = certify([row("oef.efficiency", own_bound=5.0, objective=4.9), row(objective=4.0)])
     assert [r.ratio_is_upper for r in unproved] == [True, True]
-    # A restriction that reaches the bound of the wider problem proves nothing about the wider problem's other rows …
+    # If a restricted problem reaches the bound of the wider one, other rows of the wider problem are not proved by it …
     elsewhere = certify(
         [
             row("oef.efficiency", own_bound=5.0),

@@ -74,7 +74,7 @@ def test_a_decision_that_misses_all_by_what_the_checker_accepts_is_within_every_
 
 
 APART = {
-    # HiGHS gave up the first refinement, of which nothing was left but 12 devices of 2.
+    # HiGHS gave up the first refinement; its answer used 12 devices of a type that has 2.
     "oef.sharing_incentive": (
         (2, 300_000, 2_000),
         {

@@ -131,5 +131,5 @@ def test_a_job_that_is_long_alone_counts() -> None:
     since, volume = np.zeros(3), np.array([1.0, 1.0, 9.0])
     run = plain(since, volume)
     long = Plain(since, volume * 3, volume * 3, np.ones(3), run.group, run.speed, volume)
-    # Rank 2 counts 0.02: two jobs of 1, one after the other, but alone they take 3; the third takes 27.
+    # Rank 2 has weight 0.02: the two short jobs need 2 of the machine, but each takes 3 alone. The third takes 27.
     assert tail(long, since).value == pytest.approx(0.02 * 3 + 0.98 * 27, rel=1e-5)

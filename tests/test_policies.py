@@ -121,7 +121,7 @@ def test_tiresias_puts_those_with_much_service_behind() -> None:
     work = jobs({"work": 1000, "gpus": 2}, {"work": 500, "at": 50.0}, {"work": 10, "gpus": 2, "at": 50.0}, rates=(1.0,))
     hosts = cluster((0, 2))
     trace = run(work, hosts, Tiresias(work, hosts, threshold_gpu_s=400.0))
-    # 400 GPU-seconds after two rounds; then the others, where they fit.
+    # J0 has received 400 GPU-seconds after two rounds, so that the other jobs come first if they fit.
     assert who(trace)[:4] == [[0], [0], [1], [1]]
     longer = run(work, hosts, Tiresias(work, hosts, threshold_gpu_s=9e9))
     assert who(longer)[:5] == [[0]] * 5
@@ -137,7 +137,7 @@ def test_tiresias_orders_jobs_inside_queues_as_asked() -> None:
 
     assert ran("arrival") == ran("running") == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert ran("attained") == [0, 1, 2] * 3
-    # After a round each falls into the second queue: by arrival the first goes first again, in either order.
+    # After a round each job drops to the second queue, where the first job comes first again, in either order.
     assert ran("arrival", 100.0) == ran("running", 100.0) == [0, 1, 2, 0, 0, 1, 1, 2, 2]
     drawn = [ran("random", seed=seed) for seed in range(20)]
     assert {first for first, *_ in drawn} == {0, 1, 2}
@@ -159,7 +159,7 @@ def test_tiresias_passes_over_who_does_not_fit_and_does_not_know_types() -> None
     hosts = cluster((0, 3), (1, 2))
     trace = run(work, hosts, Tiresias(work, hosts))
     assert who(trace)[0] == [0, 2]
-    # Most GPUs are free on the slow type.
+    # The first job starts on the slow type, which has most free GPUs.
     assert dense(trace.assignment(0), 3, 2)[0].tolist() == [2, 0]
     assert dense(trace.assignment(0), 3, 2)[2].tolist() == [0, 1]
 
@@ -347,7 +347,7 @@ def test_water_filling_raises_everybody_until_only_a_poorer_one_could_give(given
     own = (shares * gangs.rates * work.gpus[:, None]).sum(axis=1)
     level = own / (np.where(work.weight > 0, work.weight, 1.0) * equal * work.gpus)
     for j in np.flatnonzero(asks).tolist():
-        # Who has no more than j keeps what they have; the others may fall to the level of j.
+        # Job j cannot gain if jobs with no higher value keep theirs and all others may fall to the level of j.
         kept = np.where(asks, np.minimum(level, level[j]), 0.0) * work.weight * equal * work.gpus
         rise = np.where(np.arange(work.size) == j, work.weight[j] * equal[j] * work.gpus[j], 0.0)
         assert most(work, gangs, np.maximum(kept * (1 - 1e-4) - 1e-5, 0.0), rise) <= 0.01 * max(level[j], 1.0)

@@ -37,7 +37,7 @@ def test_loss_is_not_price() -> None:
     for one in (rounding, cooperative):
         assert one.price_of == "envy-freeness"
         assert (one.price_at_least, one.price_at_most) == (pytest.approx(share), pytest.approx(share))
-    # A loss is to the bound, which allows what checkers let decisions miss.
+    # Losses are relative to the bound, which allows for what checkers let decisions miss: hence the tolerance.
     assert rounding.loss == pytest.approx(1 - rounding.objective / cooperative.objective, abs=1e-7)
     assert rounding.gap == pytest.approx(1 - rounding.objective / efficiency.objective)
     assert abs(rounding.loss) < 0.01 < rounding.gap

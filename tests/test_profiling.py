@@ -85,7 +85,7 @@ def measured(rates: list[float]) -> list[int]:
         ([float(c) for c in range(1, 25)], [0, 11, 17, 20, 21, 23]),
         ([5.0, 4.0, 3.0, 2.0, 1.0], [0, 1, 2, 4]),
         ([0.0] * 5, [0, 1, 2, 4]),
-        # Just the threshold is not "less than" it.
+        # A gain of exactly the threshold is not "less than" the threshold.
         ([7.0, 8.0, 10.0, 10.5, 11.0], [0, 2, 3, 4]),
     ],
 )
@@ -218,7 +218,7 @@ def test_points_are_within_what_a_gang_may_have(gpus: int) -> None:
     found = profiling(view)
     assert found.levels[0, 0] == (view.profiles.cpus[0] <= 24).sum()
     assert view.profiles.memory_gb[0, found.most[0, 0]] <= 500
-    # Above the limit the table stands still.
+    # Above the limit the table repeats its last rate.
     top = found.levels[0, 0] - 1
     assert (found.profiles.rate[0, 0, top:] == found.profiles.rate[0, 0, top]).all()
 

@@ -425,7 +425,7 @@ def test_page_is_self_contained(pages: dict[str, str], name: str) -> None:
     for _, attributes in page.tags:
         assert not [key for key in attributes if key.startswith("on") or key == "src"]
         assert str(attributes.get("href", "#")).startswith(("#", "data:image/png;base64,"))
-    # What the library names elsewhere, the page's policy keeps it from asking for.
+    # The scripts of the charts' library may name addresses, but the page's policy forbids to load them.
     shown = re.sub("<script.*?</script>", "", pages[name], flags=re.DOTALL)
     assert not re.search(r"https?://|@import", shown)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]

@@ -272,7 +272,7 @@ def test_only_as_many_jobs_fall_back_as_needed() -> None:
     jobs = [("Synergy AlexNet", 1), ("Synergy ResNet50", 1), ("Synergy ResNet50", 1), ("Synergy MobileNetv2", 1)]
     view = synergy.view(cases.instance(jobs, [(1, "V100", 4, 16.0, 500.0)]))
     found = held(view, run("tune", view))
-    # AlexNet (12) and MobileNet come first; the ResNets fall back to their shares, which takes AlexNet's only.
+    # AlexNet (12 CPUs) and MobileNet are placed first. For the ResNets' shares, only AlexNet has to fall back.
     assert found[0][1] == 4
     assert sum(cpus for _, cpus, _ in found.values()) <= 16
     assert found[3][1] == 4

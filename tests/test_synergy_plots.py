@@ -56,7 +56,7 @@ def test_speedups_are_relative_to_the_share() -> None:
     for one in found.values():
         assert one.speedup.shape == (len(one.memory_gb), len(one.cpus))
         assert one.speedup[one.share] == pytest.approx(1)
-    # Section 3: ResNet18 gains from CPUs, GNMT nothing; AlexNet's gang fills its server, which has no more to give.
+    # Section 3: ResNet18 gains from more CPUs, GNMT does not; AlexNet's gang has all GPUs and CPUs of its server.
     assert found["ResNet18"].speedup.max() > 1.5
     assert found["AlexNet"].speedup.max() == found["GNMT"].speedup.max() == pytest.approx(1)
     most = [one.speedup.max() for one in speedups(synergy.view(CASE))]

@@ -235,7 +235,7 @@ def test_counting_equal_jobs_is_one_binary_per_job(case: Instance, copies: int) 
     view = synergy.view(case.model_copy(update={"jobs": tuple(several)}))
     literal = build(build_unpruned, view)
     assert optimum(view, FLOORED) == pytest.approx(solve(literal, EXACT).objective, rel=1e-7)
-    # The same of the relaxation: a class may mix as its jobs could on their own.
+    # The relaxations are equal, too: a class can mix configurations as its single jobs could.
     pyo.TransformationFactory("core.relax_integer_vars").apply_to(literal)
     assert optimum(view, RELAXED) == pytest.approx(solve(literal).objective, rel=1e-6)
 
@@ -341,7 +341,7 @@ def test_all_x_positive_is_no_lp_and_no_vertex() -> None:
     least = lp2(wanted, np.ones(len(wanted.host)))
     bounded = replace(least, lower=np.full(len(wanted.host), 1e-6))
     found = Session(bounded, SolveOptions(method="simplex")).run().column_values
-    # However small the bound, the optimum sits on it.
+    # Even with a tiny lower bound on all x, some x of the optimum are at that bound.
     assert (found <= 1e-6 + 1e-9).any()
 
 

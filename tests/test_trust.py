@@ -93,7 +93,7 @@ REPLAYS = [
 def test_claims_that_were_false(name: str, method: str, optimum: float, data_dir: Path) -> None:
     (found,) = compare_here(load(data_dir / "hard" / name), [method]).rows
     assert (found.status, found.verified) == ("optimal", None if found.objective is None else True)
-    # Prices of five times the optimum make 1e-7 of the 2.1e-8 by which bounds let capacities be exceeded.
+    # Bounds let capacities be exceeded by 2.1e-8; at prices of five times the optimum this adds 1e-7 to the bound.
     assert found.own_bound == pytest.approx(optimum, rel=2e-7)
 
 

@@ -50,7 +50,7 @@ def test_the_repaired_placement_is_exact_and_the_printed_one_is_not(name: str, m
         other += not done
         missed += printed is None
         worse += done and printed is not None and printed > best * (1 + 1e-9)
-        # Nor does Algorithm 7 ask for a second server, so that it may be cheaper than the optimum of q = 0.
+        # Algorithm 7 does not require a second server, so it may be cheaper than the optimum with q = 0, which does.
         assert name == "ra" or printed is None or printed >= best * (1 - 1e-9)
     assert found > 300
     assert missed > 0

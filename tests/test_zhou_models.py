@@ -97,7 +97,7 @@ def test_the_compact_model_is_the_one_over_all_schedules(case: Instance, name: s
     bound = run(f"zhou.{name}.fluid", view).solution.bound
     assert bound is not None
     assert bound <= best * (1 + 1e-9)
-    # No schedule is better that may go on for longer.
+    # Schedules with more slots than needed are not better.
     later = schedules.schedules(a, a.arrival, horizon(a) + 2)
     assert optimum(build(build_schedules, a, later, True)) == pytest.approx(best, rel=1e-7)
 

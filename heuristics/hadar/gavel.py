@@ -322,7 +322,7 @@ class Gavel(GangPolicy):
         """
         self._alone_s[state.jobs] += (self._left[state.jobs] - state.remaining) / self._alone_rate[state.jobs]
         self._left[state.jobs] = state.remaining
-        # Alone, a gang of W has an n-th of each type's GPUs and runs there for a W-th of that in time, at most always.
+        # Alone, a gang of W GPUs has x GPUs of a type, an n-th of all, and runs there for x / W of the time.
         work = self.gangs.work
         time = self.gangs.capacity / (jobs.size * work.gpus[jobs, None])
         time /= np.maximum(time.sum(axis=1, keepdims=True), 1.0)

@@ -42,7 +42,7 @@ SCALE = 10
 def after(seconds: float, trace: Sequence[TracePoint]) -> str:
     """Return bound, incumbent and gap of a trace after some seconds, as text."""
     seen = [point for point in trace if point.time_s <= seconds * 1.05]
-    # A point of ours has a bound or an incumbent.
+    # A point of our trace may have only a bound or only an incumbent.
     last = (next((v for p in reversed(seen) if (v := getattr(p, name)) is not None), None) for name in ENDS)
     bound, found = last
     gap = percent(abs(bound - found) / abs(bound)) if bound and found is not None else "–"

@@ -23,7 +23,7 @@ from schedgap.models.synergy.unpruned import build_unpruned
 WAYS = Path(__file__).with_name("ways.py")
 TENANTS = 200
 
-# What the table of the specification has for build and transfer, in seconds, and for the total over the floor.
+# From the specification's table: seconds of build and transfer, and the total as a multiple of the floor.
 TABLE = {
     "floor": ("scipy arrays → HiGHS: the floor", 0.11, 1.00),
     "variables_and_matrix": ("Pyomo variables, rows from a matrix", 0.16, 1.02),
@@ -102,7 +102,7 @@ def test_multiple_choice_knapsack(bench) -> None:  # type: ignore[no-untyped-def
     bench.line("LP1 with binaries, 200 jobs: pruned, against arrays unpruned", ours, floor, "≥ 1×", note, least=1.0)
 
 
-# Where building and passing takes more than a quarter of HiGHS's own time at 200 jobs, and why that is so.
+# Models whose building and passing takes more than a quarter of HiGHS's own time at 200 jobs, and the reason.
 REASONS = {
     "hadar.p1": "{limit}; its 430,000 rows are compiled in seconds, and HiGHS does not solve them in hours",
     "hadar.p1.complete": "{limit}, as hadar.p1",

@@ -87,7 +87,7 @@ def test_a_online(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
     windows = online(a, Way())
     seconds = bench.time(lambda: online(a, Way()))
     note = f"α = 4, up to {int(windows.window_rounds.max())} used, formula {a.alpha}; options are computed before"
-    # The paper's is in MATLAB, on a machine of its own.
+    # The paper's implementation is in MATLAB, on another machine.
     name = f"Zhou A_online, {arch}, 200 jobs, 150 servers"
     bench.line(name, seconds, PAPER_S, "≤ 5 s (paper: < 2 min)", note, most=5.0, recorded=True)
 

@@ -281,8 +281,8 @@ class Master:
         self._session.set_option("simplex_iteration_limit", PIVOTS_PER_ROW * rows + 10_000)
         solution = self._session.run(max(budget.left_wall_s, 0.0))
         self.iterations += solution.iterations or 0
-        # HiGHS 1.15.1 may call a point optimal although it violates the tolerance, if its scaling hides that. Beside
-        # large penalties, its dual simplex may end without knowing.
+        # HiGHS 1.15.1 may call a point optimal although it violates the tolerance, if its scaling hides that. With
+        # large penalties, its dual simplex may end without an answer.
         for strategy in (DUAL_SIMPLEX, PRIMAL_SIMPLEX):
             if solution.status != "error" and (solution.status != "optimal" or solution.column_values is not None):
                 break
