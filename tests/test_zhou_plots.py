@@ -66,7 +66,7 @@ def verified(instance: Instance, view: Any, method: str, problem: str, decision:
 
 
 def zhou_run(instance: Instance) -> Comparison:
-    """Return a run with online schedules, two others, one with interruptions, and the prices of a bound."""
+    """Return a run of Zhou's methods: online schedules, two baselines, one with interruptions, and a bound's prices."""
     view = zhou.view(instance)
     run = Comparison({}, [], {instance.fingerprint: instance})
     for name in ARCHITECTURES:

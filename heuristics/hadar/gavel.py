@@ -71,7 +71,7 @@ GRID = 1e-6
 """Time shares are rounded to multiples of this number."""
 
 TIES = 1e-3
-"""Largest relative amount by which the terms of the total are weighted differently, so that one vertex is optimal."""
+"""Terms of the total are weighted by 1 to 1 plus this number, so that a single vertex is optimal."""
 
 SETTINGS = {
     "output_flag": False,

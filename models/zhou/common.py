@@ -58,7 +58,7 @@ def refuse_huge(a: Architecture, *, choices: int = 0, end: int = 0) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StartChoices:
-    """``c`` choices: a job, its types (PS type −1 in a ring), workers, layout and duration, and its start."""
+    """The ``c`` ways to start jobs: job, types (PS type −1 in a ring), workers, layout and duration, and the start."""
 
     job: Ints
     start: Ints

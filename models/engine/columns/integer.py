@@ -132,7 +132,7 @@ class Packer(ABC):
 
     @abstractmethod
     def back(self) -> None:
-        """Return to the best solution."""
+        """Go back to the best solution found so far."""
 
     @abstractmethod
     def run(self, moves: int, temperature: float) -> None:
