@@ -20,10 +20,11 @@ from typer import Typer
 import schedgap as sg
 from schedgap.harness.ask.explain.formats import to_markdown
 from schedgap.harness.engine.environment import code_digest
+from schedgap.harness.show.measures import TABLES
 from schedgap.harness.show.page.columns import COMPARE, REPRODUCE
 from schedgap.harness.show.page.compare import answers
 from schedgap.harness.show.page.reproduce import notes
-from schedgap.harness.show.table import Table, table
+from schedgap.harness.show.table import Table, of_texts, table
 from schedgap.harness.show.table import to_markdown as to_table
 from schedgap.harness.studies.reproduce.row import Reproduction, read_rows
 from schedgap.harness.studies.reproduce.setting import known
@@ -163,6 +164,31 @@ def answer(app: Sphinx) -> None:
     write(app, "answer.md", f"{text}\n![{drawn.caption}](/generated/answer.svg)\n")
 
 
+KINDS = {
+    "compare": "Columns of a comparison",
+    "simulate": "Columns of a simulation",
+    "audit": "Columns of an audit",
+    "adversary": "Columns of a search for worst cases",
+    "reproduce": "Columns of a reproduction",
+    "quantities": "Properties of decisions",
+    "methods": "Summary of a method",
+    "solvers": "Summary of a solver",
+}
+"""Tables of measures that the site shows."""
+
+BETTER = {"max": "larger", "min": "smaller", "same": "the same", "sense": "as its problem says", "bound": "tighter"}
+
+
+def measures(app: Sphinx) -> None:
+    """Write the table of measures: the columns of every kind of row, with units, and which values are better."""
+    columns = of_texts(("column", "in tables", "unit", "better", "meaning"))
+    parts = []
+    for kind, title in KINDS.items():
+        rows = [(m.name, m.header, m.unit, BETTER.get(m.sense, ""), m.meaning) for m in TABLES[kind].values()]
+        parts.append(f"````{{dropdown}} {title}\n{to_table([table('', columns, rows)])}````\n")
+    write(app, "measures.md", "\n".join(parts))
+
+
 def heading(paper: str) -> str:
     """Return the display name of a paper."""
     return {"oef": "OEF", "rigid": "Rigid jobs"}.get(paper, paper.capitalize())
@@ -194,5 +220,6 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", formulations)
     app.connect("builder-inited", reproductions)
     app.connect("builder-inited", answer)
+    app.connect("builder-inited", measures)
     app.connect("autodoc-skip-member", without_documentation)
     app.connect("autodoc-skip-member", on_the_front)

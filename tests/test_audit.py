@@ -24,7 +24,6 @@ from schedgap.harness.studies.audit.claims.hadar import one_by_one
 from schedgap.harness.studies.audit.lab import ClaimLab, certified, measured
 from schedgap.harness.studies.audit.row import (
     CLAIMS,
-    FIELDS,
     Audit,
     Claim,
     Count,
@@ -365,7 +364,7 @@ def test_what_witnesses_show(audited: Audit) -> None:
 def test_the_same_seed_finds_the_same_and_another_one_other_cases() -> None:
     def found(seed: int, claim: str = "hadar.line-20") -> dict[str, object]:
         made = ClaimTask(claim, seed, 0.1).run().as_dict()
-        return {name: made[name] for name in FIELDS if name != "seconds"}
+        return {name: made[name] for name in Audit.fields if name != "seconds"}
 
     assert found(0) == found(0)
     assert found(0) != found(1)
@@ -433,7 +432,7 @@ def test_a_results_folder_says_how_and_what(audited: Audit) -> None:
     assert meta["command"] == f"harness audit --effort {SMALL}"
     saved = json.loads((audited.folder / "audit.json").read_text())
     assert [line["id"] for line in saved] == [finding.id for finding in audited.rows]
-    assert set(saved[0]) == set(FIELDS)
+    assert set(saved[0]) == set(Audit.fields)
     anywhere = replace(audited, rows=[replace(finding, folder=None) for finding in audited.rows])
     assert (audited.folder / "audit.md").read_text() == to_markdown(blocks(anywhere))
 
@@ -446,7 +445,7 @@ def test_an_audit_is_not_read_as_a_comparison(audited: Audit) -> None:
 
 def test_formats(audited: Audit) -> None:
     findings = audited.rows
-    lines = list(csv.DictReader(io.StringIO(to_csv(FIELDS, (f.as_dict() for f in findings)))))
+    lines = list(csv.DictReader(io.StringIO(to_csv(Audit.fields, (f.as_dict() for f in findings)))))
     assert [line["verdict"] for line in lines] == [finding.verdict for finding in findings]
     markdown = to_markdown(blocks(audited))
     assert "| oef.theorem-5.4 | only for over-reports |" in markdown
@@ -472,7 +471,9 @@ def test_strangers_text_in_findings_is_harmless() -> None:
     page = to_html(Audit({}, [finding]))
     assert "<script>alert" not in page
     written = (
-        to_markdown(blocks(Audit({}, [finding]))) + to_csv(FIELDS, [finding.as_dict()]) + to_json([finding.as_dict()])
+        to_markdown(blocks(Audit({}, [finding])))
+        + to_csv(Audit.fields, [finding.as_dict()])
+        + to_json([finding.as_dict()])
     )
     assert "\x1b" not in page + written
 

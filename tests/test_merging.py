@@ -220,9 +220,14 @@ def test_runs_of_every_kind_are_compared(command: Command, tmp_path: Path) -> No
 
 def test_what_other_kinds_measure_is_better_or_worse() -> None:
     mark = "f" * 64
-    before = SimulationRow("i", mark, "hadar.fifo", status="done", verified=True, ttd_s=100.0, jct_mean_s=10.0)
-    for changes, word in (({"ttd_s": 90.0}, "better"), ({"jct_mean_s": 11.0}, "worse"), ({"status": "error"}, "worse")):
-        runs = [Simulation({}, [row]) for row in (before, before.replace(**changes))]
+    before = SimulationRow("i", mark, "hadar.fifo", status="done", verified=True)
+    before = before.knowing(ttd_s=100.0, jct_mean_s=10.0)
+    for after, word in (
+        (before.knowing(ttd_s=90.0), "better"),
+        (before.knowing(jct_mean_s=11.0), "worse"),
+        (before.replace(status="error"), "worse"),
+    ):
+        runs = [Simulation({}, [row]) for row in (before, after)]
         found = diff(*runs)
         assert getattr(found.changes[0], word)
         assert lines(found)

@@ -87,8 +87,8 @@ def test_means_over_mixes_stand_beside_no_mix() -> None:
             (method, name) for method in ("hadar.online", "hadar.hadare") for name in ("cru", "ttd", "jct_mean")
         }
         assert never_compared(instance) == {"it is the mean over the seven mixes": means}
-        rows = [SimulationRow("i", instance.fingerprint, p, round_s=360.0, ttd_s=t, status="done", verified=True,
-                              jct_mean_s=t, jct_min_s=t, jct_max_s=t, cru=0.5)
+        rows = [SimulationRow("i", instance.fingerprint, p, round_s=360.0, status="done", verified=True,
+                              numbers={"ttd_s": t, "jct_mean_s": t, "jct_min_s": t, "jct_max_s": t, "cru": 0.5})
                 for p, t in (("hadar.online", 3600.0), ("hadar.hadare", 1800.0), ("hadar.gavel", 4320.0))]  # fmt: skip
         hadar, hadare, gavel = compared(rows, {instance.fingerprint: instance}, {})
         assert hadare.published == ()

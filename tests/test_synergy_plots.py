@@ -185,7 +185,7 @@ def test_means_without_a_bound() -> None:
 def test_loads_that_explode_are_logarithmic() -> None:
     points = [("a", 9.0, 300_000.0), ("a", 5.0, 4000.0), ("b", 5.0, 4000.0), ("b", 9.0, 9000.0)]
     rows = [
-        SimulationRow(f"{load}", f"{load}", policy, arrivals_per_h=load, jct_mean_s=jct_s, verified=True)
+        SimulationRow(f"{load}", f"{load}", policy, verified=True).knowing(arrivals_per_h=load, jct_mean_s=jct_s)
         for policy, load, jct_s in points
     ]
     (item,) = figures(Simulation({}, rows, {}), "simulation.load")

@@ -23,6 +23,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_json  # five times as fast as json, and two, on a history of 139,000 rows
 
 from schedgap.harness.engine.sealed import KeptFile
+from schedgap.harness.show.measures import MeasureTable
 from schedgap.harness.show.text import clean
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
@@ -37,9 +38,13 @@ T = TypeVar("T")
 
 
 class DataRow:
-    """A row of a study's results: a dataclass of plain data, with a flag `ok` that says whether all went well."""
+    """A row of a study's results: a dataclass of plain data, with a flag `ok` that says whether all went well.
+
+    `measures` describes each of its columns, in the order of files.
+    """
 
     ok: Any
+    measures: ClassVar[MeasureTable]
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
     """A NaN would pass every comparison, and a stored row may come from anyone."""
@@ -181,7 +186,7 @@ class Found(Generic[R]):
         """Meaning of each column of :attr:`table`, with its unit."""
         from schedgap.harness.show.tidy import legend
 
-        return legend(type(self.rows[0]) if self.rows else object, [*self.table])
+        return legend(self.rows[0].measures if self.rows else {}, [*self.table])
 
 
 @dataclass(frozen=True)

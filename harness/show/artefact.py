@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -18,7 +18,6 @@ from schedgap.harness.show.drawing import draw_all, write_figures
 from schedgap.harness.show.figure import Drawing
 from schedgap.harness.show.page import blocks
 from schedgap.harness.show.page.frame import TEMPLATES
-from schedgap.harness.show.text import Side, estimate, percent, rounded
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
@@ -34,15 +33,6 @@ LATEX = TEMPLATES.overlay(
     comment_end_string="#>",
 )
 """Template environment whose delimiters leave braces to LaTeX."""
-
-NUMBERS: Mapping[str, Callable[[float, Side], str]] = {
-    **dict.fromkeys(("objective", "best_bound", "ttd_s", "jct_mean_s"), lambda value, side: f"{value:.6g}"),
-    **dict.fromkeys(("gap", "loss", "price_at_most"), percent),
-    **dict.fromkeys(("ttd_bound_ratio", "jct_bound_ratio"), lambda value, side: f"{rounded(value, 3, 'at most')}"),
-    "ratio": lambda value, side: f"{rounded(value, 3, side)}",
-    "solve_s": lambda value, side: f"{value:.3g}",
-}
-"""Fields of a comparison, a search or a simulation that become macros, and their formats; estimates are rounded up."""
 
 ABOUT = ("method", "policy", "heuristic")
 """Fields that name the method of a row; rows of other commands have no macros."""
@@ -113,23 +103,23 @@ def _texts(found: Found[Any], drawings: Iterable[Drawing], command: str) -> Iter
         yield name, LATEX.get_template(f"artefact/{name}.j2").render(context)
 
 
-def macros(rows: Iterable[Any]) -> str:
+def macros(rows: Sequence[Any]) -> str:
     r"""Define the numbers of the rows for LaTeX: ``\gap{hadar.online}{gen/20jobs}``.
 
     The second argument is the instance, followed by the :data:`CASE` where rows differ in it: ``gen/20jobs, seed 1``.
     Characters that TeX reserves are ``-`` there. TeX ends with an error if a document asks for an undefined number.
     """
     records = [row.as_dict() for row in rows]
+    measured = [measure for measure in rows[0].measures.values() if measure.macro] if rows else []
     several = [name for name in CASE if len({record.get(name) for record in records}) > 1]
     numbers: dict[tuple[str, ...], str] = {}
     for record in records:
         case = ", ".join([str(record.get("instance")), *(f"{name} {record[name]}" for name in several)])
         about = [re.sub(r"[\\{}%#~^]", "-", part) for part in (_about(record), case)]
-        side = estimate(record.get("ratio_is_upper", False))
-        for name, style in NUMBERS.items():
-            if isinstance(record.get(name), int | float):
-                text = table.latex_text(style(record[name], side))
-                numbers.setdefault((macro(name), *about), text)
+        for measure in measured:
+            if (value := record[measure.name]) is not None:
+                text = table.latex_text(measure.format.bare(value, measure.side(record.get)))
+                numbers.setdefault((measure.macro, *about), text)
     known = dict.fromkeys(name for name, *_ in numbers)
     lines = [COMMANDS, *(rf"\newcommand{{\{name}}}[2]{{\schedgapnumber{{{name}}}{{#1}}{{#2}}}}" for name in known)]
     lines += [rf"\schedgapdefine{{{'|'.join(key)}}}{{{text}}}" for key, text in numbers.items()]
@@ -144,16 +134,6 @@ COMMANDS = r"""\newcommand{\schedgapdefine}[2]{\expandafter\gdef\csname schedgap
 
 def _about(record: Mapping[str, Any]) -> str:
     return next((str(record[name]) for name in ABOUT if record.get(name)), "")
-
-
-def macro(field: str) -> str:
-    """Return the name of a field's macro, which may have letters only: ``solvetime`` for ``solve_s``."""
-    return NAMES.get(field, field.replace("_", ""))
-
-
-NAMES = {"best_bound": "bound", "price_at_most": "price", "ttd_s": "ttd", "jct_mean_s": "jct", "solve_s": "solvetime"}
-NAMES |= {"ttd_bound_ratio": "ttdratio", "jct_bound_ratio": "jctratio"}
-"""Macros of fields whose own names are longer or have a unit."""
 
 
 def bibliography(found: Found[Any]) -> Mapping[str, str]:

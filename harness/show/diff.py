@@ -8,6 +8,7 @@ in pairs (Wilcoxon's signed-rank test), because instances differ far more than t
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,8 +17,10 @@ import numpy as np
 import pandas as pd
 
 from schedgap.harness.engine.result import Found
+from schedgap.harness.show.measures import ADVERSARY, AUDIT, CLOCKED, COMPARE, REPRODUCE, SIMULATE, Measure
 from schedgap.harness.show.table import Block, Line, of_texts, table
 from schedgap.harness.show.text import ABSENT, clean, number
+from schedgap.harness.studies.published import measured_as
 from schedgap.harness.studies.simulate.row import BOUNDED
 from schedgap.instances.errors import UsageError
 from schedgap.instances.text import counted, some
@@ -46,54 +49,45 @@ class Compared:
     name, shown
         Fields that identify a row within a run, and those that identify it to a reader.
     values
-        Title → field and goal: ``max``, ``min`` or ``same``; ``sense`` for the goal in the row's field ``sense``, and
-        ``bound`` for the opposite of that.
+        Measures to compare, which say what they are called, and which value is the better one.
     time
         Field with the computing time in seconds, if any.
     """
 
     name: tuple[str, ...]
     shown: tuple[str, ...]
-    values: Mapping[str, tuple[str, str]]
+    values: tuple[Measure, ...]
     time: str = ""
 
 
 RULES = ("round_s", "restart_s", "spread_factor", "until_s", "profiling_s", "window")
 """Fields with the rules under which a policy was simulated."""
 
+LIMITED = tuple(f"{prefix}_bound_s" for prefix in BOUNDED.values())
+"""Bounds that a simulation computes under a time limit."""
+
 COMPARED = {
     "compare": Compared(
         ("fingerprint", "method", "seed", "limits"),
         ("method", "instance", "seed", "limits"),
-        {"objective": ("objective", "sense"), "bound": ("own_bound", "bound")},
+        (COMPARE["objective"], COMPARE["own_bound"]),
         "solve_s",
     ),
     "simulate": Compared(
         ("fingerprint", "policy", "seed", *RULES),
         ("policy", "instance", "seed"),
-        {
-            **{"TTD (s)": ("ttd_s", "min"), "mean JCT (s)": ("jct_mean_s", "min")},
-            **{f"bound on {name}": (f"{prefix}_bound_s", "max") for prefix, name in BOUNDED.values()},
-        },
+        (SIMULATE["ttd_s"], SIMULATE["jct_mean_s"], *(SIMULATE[name] for name in LIMITED)),
         "simulate_s",
     ),
-    "audit": Compared(("id",), ("id",), {"verdict": ("verdict", "same")}, "seconds"),
+    "audit": Compared(("id",), ("id",), (AUDIT["verdict"],), "seconds"),
     "reproduce": Compared(
         ("figure", "place", "method", "what", "published"),
         ("figure", "method", "what"),
-        {"verdict": ("verdict", "same")},
+        (REPRODUCE["verdict"],),
     ),
-    "adversary": Compared(
-        ("heuristic",), ("heuristic",), {"ratio": ("ratio", "max"), "guarantee exceeded": ("exceeded", "same")}
-    ),
+    "adversary": Compared(("heuristic",), ("heuristic",), (ADVERSARY["ratio"], ADVERSARY["exceeded"])),
 }
 """What is compared, by kind of study."""
-
-SECONDS = ("solve_s", "decision_")
-"""Prefixes of reproduced quantities that measure computing time; verdicts on them may depend on the machine."""
-
-LIMITED = tuple(f"{prefix}_bound_s" for prefix, _ in BOUNDED.values())
-"""Bounds that a simulation computes under a time limit."""
 
 
 @dataclass(frozen=True)
@@ -228,12 +222,12 @@ def _change(
     stopped = {"feasible", "gap left", "time limit with incumbent"}
     early = any(row.get("termination") is not None and row["status"] in stopped for row in (was, now))
     hurried = {*LIMITED, *["own_bound"] * timed, *["objective"] * early}
-    computing = str(was.get("what")).startswith(SECONDS)
-    for name, (value, sense) in what.values.items():
-        goal = sense if sense in ("max", "min", "same") else was["sense"]
-        goal = {"max": "min", "min": "max"}[goal] if sense == "bound" else goal
-        change = _compared(was[value], now[value], goal, max(tolerance, EARLY * (value in hurried)))
-        values[name] = was[value], now[value], "same" if computing else change
+    # Verdicts on reproduced times of computing may depend on the machine, too.
+    computing = measured_as(re.split("[ :]", str(was.get("what")))[0], CLOCKED)
+    for measure in what.values:
+        name, goal = measure.name, measure.goal(was)
+        change = _compared(was[name], now[name], goal, max(tolerance, EARLY * (name in hurried)))
+        values[measure.label] = was[name], now[name], "same" if computing else change
     took = [max(row[what.time], LEAST_S) for row in (was, now) if times and row.get(what.time) is not None]
     slowdown = took[1] / took[0] if len(took) > 1 else None
     return RowChange(was, now, values, slowdown, _trouble(old, new))
@@ -261,7 +255,7 @@ def _trouble(before: Any, after: Any) -> str:
 
 def _tests(what: Compared, changes: Iterable[RowChange]) -> Iterator[MethodTest]:
     """Test each method on one mean per instance, because seeds and limits are not independent samples."""
-    shown, first = what.shown[0], next(iter(what.values))
+    shown, first = what.shown[0], what.values[0].label
     records = [
         (c.after[shown], c.after.get("fingerprint"), c.values[first][2], c.relative, c.times and math.log(c.times))
         for c in changes
@@ -390,6 +384,6 @@ def blocks(difference: Difference) -> list[Block]:
             for t in difference.tests
         ]
         shown += [table("", of_texts(TEST_COLUMNS), tests)]
-        first = next(iter(COMPARED[difference.kind].values))
+        first = COMPARED[difference.kind].values[0].label
         shown.append(Line(f"p: Wilcoxon's signed-rank test on {first}, with one pair per instance", "dim"))
     return shown

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from schedgap.harness.show.measures import HOURS, KNOWN, PERCENT, Measure
 from schedgap.instances.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,18 +36,6 @@ CASE = ("instance", "seed", "limits")
 
 NEVER = 1e9
 """A value beyond every axis. It stands for results and completions that do not exist: lines of shares end below 1."""
-
-SHARES = ("gap", "loss", "price_at_least", "price_at_most")
-"""Columns that are fractions, and drawn in per cent."""
-
-LABELS = {
-    "gap": "gap to the certified bound",
-    "loss": "loss",
-    "ratio": "ratio to the certified bound",
-    "solve_s": "solve time [s]",
-    "ttd_s": "total time duration [s]",
-    "jct_mean_s": "mean completion time [s]",
-}
 
 
 def gaps(table: pd.DataFrame, x: str = "gap", y: str = "method", ax: Axes | None = None) -> Axes:
@@ -147,7 +136,7 @@ def completion(simulation: Simulation, ax: Axes | None = None) -> Axes:
     data = pd.concat(rows, ignore_index=True).fillna({"hours": NEVER})
     ax = sns.ecdfplot(data, x="hours", hue="policy", palette=COLOURS, ax=ax or _axes())
     most = data["hours"][data["hours"] < NEVER].max()
-    ax.set(xlim=(0, most), xlabel="completion time [h]", ylabel="share of jobs")
+    ax.set(xlim=(0, most), xlabel=f"completion time [{HOURS.unit}]", ylabel="share of jobs")
     return _keyed(ax)
 
 
@@ -182,8 +171,9 @@ def _labelled(ax: Axes, quantity: str, along: str = "x") -> Axes:
     """Name the axis of a quantity, and draw fractions in per cent."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    ax.set(**{f"{along}label": LABELS.get(quantity, quantity)})
-    if quantity in SHARES:
+    measure = KNOWN.get(quantity) or Measure(quantity, quantity, "")
+    ax.set(**{f"{along}label": measure.data_axis})
+    if measure.format is PERCENT:
         axis = getattr(ax, f"{along}axis")
         axis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         axis.set_major_locator(MaxNLocator(6))

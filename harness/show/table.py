@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import itemgetter
 from typing import Any, Generic, Literal, TypeVar
@@ -368,7 +368,6 @@ WRITERS: dict[Format, Callable[[Sequence[Block], Sequence[str], Sequence[Mapping
 
 PARQUET = {
     "str": ("string", "string"),
-    "Status": ("string", "string"),
     "int": ("int64", "Int64"),
     "float": ("double", "Float64"),
     "bool": ("bool", "boolean"),
@@ -376,16 +375,15 @@ PARQUET = {
 """Type of a field → type of its column in Parquet, and in the data frame that pandas reads from it."""
 
 
-def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> bytes:
+def to_parquet(kinds: Mapping[str, str], records: Iterable[Mapping[str, Any]]) -> bytes:
     """Return records as a Parquet file whose schema does not depend on their values; lists and mappings become JSON.
 
-    `types` gives the type of each field as written in the source of a dataclass.
+    `kinds` gives the type of each column (:data:`PARQUET`); all others become JSON.
     """
     import pyarrow as pa
     import pyarrow.json as arrow_json  # building arrays from lists would import pandas and cost every run half a second
     import pyarrow.parquet as pq
 
-    kinds = {name: str(kind).removesuffix(" | None") for name, kind in types.items()}
     columns = {name: PARQUET.get(kind, PARQUET["str"]) for name, kind in kinds.items()}
     described = [
         {"name": name, "field_name": name, "pandas_type": ours, "numpy_type": theirs, "metadata": None}
@@ -402,8 +400,3 @@ def to_parquet(types: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata(schema.metadata), sink)
     return sink.getvalue()
-
-
-def types_of(kind: type[Any]) -> dict[str, Any]:
-    """Return the types of a dataclass's fields, for :func:`to_parquet`."""
-    return {field.name: field.type for field in fields(kind)}

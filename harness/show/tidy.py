@@ -6,12 +6,10 @@ methods (``zhou.ps.online?alpha=1``). A row whose instance or method does not st
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from schedgap.harness.show.table import types_of
+from schedgap.harness.show.measures import MeasureTable
 from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.simulator.policies import POLICIES
 from schedgap.instances import catalogue
@@ -41,9 +39,9 @@ def tidy(rows: Sequence[Any]) -> pd.DataFrame:
     frame = pd.DataFrame([row.as_dict() for row in rows])
     if not rows:
         return frame
-    for name, kind in types_of(type(rows[0])).items():
-        if name in frame and str(kind).startswith("float"):
-            frame[name] = pd.to_numeric(frame[name])
+    for measure in rows[0].measures.values():
+        if measure.format.kind == "float":
+            frame[measure.name] = pd.to_numeric(frame[measure.name])
     if "ratio_is_upper" in frame:
         frame["proof"] = frame["ratio_is_upper"].map(PROOF)
     for prefix, names, usual in (("p.", ("instance",), catalogue.usual), ("m.", METHODS, _usual)):
@@ -71,12 +69,9 @@ def _usual(method: str, parameter: str) -> Any:
     return None
 
 
-def legend(kind: type[Any], columns: Sequence[str]) -> pd.Series[str]:
-    """Return the meaning of columns, with units, from the section *Attributes* of the docstring of a row's class."""
+def legend(measures: MeasureTable, columns: Sequence[str]) -> pd.Series[str]:
+    """Return the meaning of columns, with units."""
     import pandas as pd
 
-    text = inspect.getdoc(kind) or ""
-    section = text.partition("Attributes\n----------\n")[2]
-    found = re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", section, re.M)
-    known = {name: " ".join(body.split()) for names, body in found for name in names.split(", ")}
+    known = {name: measure.sentence for name, measure in measures.items()}
     return pd.Series({c: known.get(c) or ADDED.get(c) or ADDED.get(c[:2], "") for c in columns}, name="meaning")

@@ -19,6 +19,7 @@ import numpy as np
 
 from schedgap.harness.check import TOLERANCE, VERIFIERS
 from schedgap.harness.engine.result import CheckedRow
+from schedgap.harness.show.measures import smaller_is_better
 from schedgap.harness.studies.compare.row import MEASURED
 from schedgap.harness.studies.simulate.row import ALIASES, SENSITIVE
 from schedgap.harness.studies.simulate.row import MEASURED as SIMULATED
@@ -32,9 +33,6 @@ from schedgap.instances.schema import Instance, Published
 Entry = dict[str, Any]
 Measured = Mapping[str, Any]
 """Measured values of a row, by quantity."""
-
-LESS_IS_BETTER = ("_s", "_slots", "_rounds", "stragglers")
-"""Endings of the names of quantities, such as times, that are better if they are smaller."""
 
 M = TypeVar("M", bound=CheckedRow)
 T = TypeVar("T")
@@ -101,8 +99,7 @@ def value_of(quantity: str, method: str, measured: Mapping[str, Measured]) -> An
         return mine if unit == 1.0 else mine / unit
     if theirs is None or np.min(mine) <= 0 or np.min(theirs) <= 0:
         return None
-    less = ours.get("sense") == "min" if base == "objective" else base.endswith(LESS_IS_BETTER)
-    quotient = np.divide(theirs, mine) if less else np.divide(mine, theirs)
+    quotient = np.divide(theirs, mine) if smaller_is_better(base, ours) else np.divide(mine, theirs)
     return float(quotient) if quotient.ndim == 0 else quotient
 
 

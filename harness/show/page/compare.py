@@ -11,14 +11,15 @@ from urllib.parse import quote
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
 from schedgap.harness.engine.result import grouped
+from schedgap.harness.show import measures
+from schedgap.harness.show.measures import MEAN
 from schedgap.harness.show.page import frame, rigid
 from schedgap.harness.show.page.answer import answer, known
 from schedgap.harness.show.page.columns import COMPARE as COLUMNS
-from schedgap.harness.show.page.columns import MEAN, SOLVERS, SUMMARY, words
-from schedgap.harness.show.page.columns import numbers as of_numbers
+from schedgap.harness.show.page.columns import SOLVERS, SUMMARY, column
 from schedgap.harness.show.page.frame import Group, Page, Section
 from schedgap.harness.show.table import USUALLY, Block, Column, Line, Selection, Table, explained, left_out, table
-from schedgap.harness.show.text import between, clean, in_words, numbers, plain, seconds
+from schedgap.harness.show.text import between, clean, plain, seconds
 from schedgap.harness.studies.compare.price import prices
 from schedgap.harness.studies.compare.row import TOO_LARGE, Comparison, Row, log_file
 from schedgap.harness.studies.compare.summary import CAVEAT, allowed_s, by_method, by_solver
@@ -187,7 +188,8 @@ def groups(run: Comparison) -> list[Group]:
         results = " · ".join(filter(None, [text, _prices(rows)]))
         tables = [*rigid.tables(run, rows), table(results, columns, ran), *_property_tables(rows)]
         of_skips = [column for column in COLUMNS if column.key in ("instance", "method", "problem", "kind")]
-        of_skips.append(words("reason", "why", "", lambda row: clean(row.reason or "", 300), css="note"))
+        why = measures.COMPARE["reason"]
+        of_skips.append(column(why, lambda row: clean(row.reason or "", 300), css="note"))
         folded = [table(f"{len(skipped)} skipped", of_skips, skipped)] if skipped and ran is not rows else []
         if summed := summary(text, rows, allowed_s(run.meta)):
             means = f"the mean gap is arithmetic; {MEAN.lower()}s of times count failures"
@@ -210,7 +212,7 @@ def solvers(run: Comparison) -> list[Table]:
 
 def _property_tables(rows: Sequence[Row]) -> list[Table]:
     def measured(name: str) -> Column[Row]:
-        return of_numbers(name, in_words(name), "", numbers, of=lambda row: plain(row.metrics.get(name)), css="")
+        return column(measures.quantity(name), of=lambda row: plain(row.metrics.get(name)), css="")
 
     rows = [row for row in rows if row.metrics]
     columns = [column for column in COLUMNS if column.key in ("instance", "seed", "method")]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
 from schedgap.harness.check.rigid import metric
-from schedgap.harness.show.page.columns import at_most, numbers, words
+from schedgap.harness.show.measures import LOG, STARTS, WAITING
+from schedgap.harness.show.page.columns import columns
 from schedgap.harness.show.table import Column, Table, table
 from schedgap.harness.show.text import clean, number, percent
 from schedgap.harness.show.text import ratio as shown_ratio
@@ -154,37 +154,38 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     return shown
 
 
-LOWER = "Lower bound; it allows interruptions only if the executed schedule has some."
-
-SIDE_BY_SIDE: tuple[Column[Measured], ...] = (
-    words("objective", "objective", "The objective and its unit.", attrgetter("words")),
-    numbers("executed", "executed", "Value of the executed schedule.", number),
-    numbers("best", "best found", "Value of the best schedule found that interrupts no job.", number),
-    numbers("bound", "bound ≥", LOWER, partial(number, side="at least")),
-    numbers("at_most", "executed / optimum", "Upper estimate of the ratio to the optimum.", at_most),
-    words("best_by", "found by", "The method that found the best schedule."),
-    words("bound_by", "bound from", "The model whose certificate shows the bound."),
+SIDE_BY_SIDE: tuple[Column[Measured], ...] = columns(
+    LOG,
+    objective={"text": attrgetter("words")},
+    executed={},
+    best={},
+    bound={},
+    at_most={},
+    best_by={},
+    bound_by={},
 )
 
-GROUPS: tuple[Column[Any], ...] = (
-    words("by", "by", "The property by which jobs are grouped."),
-    words("name", "group", "The groups with the most avoidable waiting.", lambda group: clean(group.name, 40)),
-    numbers("jobs", "jobs", "Number of jobs in the group.", number),
-    numbers("waited_h", "waited [h]", "Total hours of waiting.", number),
-    numbers("avoidable_h", "avoidable [h]", "Hours of waiting beyond those in the bound's schedule.", number),
-    numbers("share", "of all", "Share of all avoidable waiting.", percent),
+GROUPS: tuple[Column[Any], ...] = columns(
+    WAITING,
+    by={},
+    name={"text": lambda group: clean(group.name, 40)},
+    jobs={},
+    waited_h={},
+    avoidable_h={},
+    share={},
 )
 
 
-def decisions(why: Why) -> list[Column[StartDecision]]:
+def decisions(why: Why) -> tuple[Column[StartDecision], ...]:
     """Return the columns of the table of starts."""
     view = why.view
     hours = view.duration / view.ticks_of_hour
-    return [
-        words("job", "job", "The job that was started.", lambda d: clean(view.instance.jobs[d.job].id, 40)),
-        words("start", "started", "Start time by the log's clock.", lambda d: when(d.start, why)),
-        numbers("gpus", "GPUs", "Number of GPUs that it holds.", number, of=lambda d: int(view.gpus[d.job])),
-        numbers("lasted", "ran [h]", "Duration of the job.", number, of=lambda d: float(hours[d.job])),
-        numbers("others", "passed over", "Shorter jobs with no more GPUs that were waiting.", number),
-        numbers("cost_h", "their wait [h]", "Total time that these jobs waited meanwhile.", number),
-    ]
+    return columns(
+        STARTS,
+        job={"text": lambda d: clean(view.instance.jobs[d.job].id, 40)},
+        start={"text": lambda d: when(d.start, why)},
+        gpus={"of": lambda d: int(view.gpus[d.job])},
+        lasted={"of": lambda d: float(hours[d.job])},
+        others={},
+        cost_h={},
+    )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schedgap.harness.engine.result import grouped
+from schedgap.harness.show.measures import BOUNDS
+from schedgap.harness.show.measures import SIMULATE as MEASURES
 from schedgap.harness.show.page import frame
 from schedgap.harness.show.page.columns import SIMULATE as COLUMNS
-from schedgap.harness.show.page.columns import numbers, words
+from schedgap.harness.show.page.columns import columns
 from schedgap.harness.show.page.frame import Group, Page, Section
 from schedgap.harness.show.table import USUALLY, Block, Column, Line, Selection, explained, listed, table
-from schedgap.harness.show.text import ABSENT, at_most, clean, limit, number, seconds
+from schedgap.harness.show.text import ABSENT, SIGNS, at_most, clean
 from schedgap.harness.studies.published import SIMULATE
-from schedgap.harness.studies.simulate.row import BOUNDED, Bound, Simulation, SimulationRow
+from schedgap.harness.studies.simulate.row import Bound, Simulation, SimulationRow
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -37,7 +39,7 @@ def caption(rows: Sequence[SimulationRow]) -> str:
     if len({r.reference for r in rows}) == 1:
         shared.append(f"ref: {clean(row.reference or ABSENT, 60)}")
     bounds = [
-        f"{BOUNDED[metric][1]} {limit(s / 3600, 'at least')} h ({model})"
+        f"{MEASURES[metric].called} {SIGNS['at least']}{BOUNDS['seconds'].text(s, 'at least')} ({model})"
         for r in rows
         for metric, (s, model) in r.bounds.items()
     ]
@@ -99,17 +101,18 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     if not simulated.bounds:
         return []
     names = {row.fingerprint: clean(row.instance, 60) for row in simulated.rows}
-    columns: list[Column[Bound]] = [
-        words("instance", "instance", "", lambda bound: names.get(bound.fingerprint, "")),
-        words("of", "of", "", lambda bound: BOUNDED[bound.metric][1]),
-        words("model", "model", "", css="method"),
-        numbers("seconds", "at least", "", lambda bound_s: f"{number(bound_s / 3600, side='at least')} h"),
-        numbers("took_s", "took", "", seconds),
-        words("reason", "why none", "", lambda bound: clean(bound.reason or "", 200), css="note"),
-    ]
+    shown: tuple[Column[Bound], ...] = columns(
+        BOUNDS,
+        instance={"text": lambda bound: names.get(bound.fingerprint, "")},
+        metric={"text": lambda bound: MEASURES[bound.metric].called, "css": "of"},
+        model={"css": "method"},
+        seconds={},
+        took_s={},
+        reason={"text": lambda bound: clean(bound.reason or "", 200), "css": "note"},
+    )
     ordered = sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
     caption = "Certified lower bounds: no schedule of the kind that the model describes gets below them."
-    return [Section("bounds", "Bounds", frame.macro("table", table(caption, columns, ordered), "Bounds"))]
+    return [Section("bounds", "Bounds", frame.macro("table", table(caption, shown, ordered), "Bounds"))]
 
 
 # ---------------------------------------------------------------- sentences
@@ -149,7 +152,7 @@ def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, bey
     if not complete:
         return ""
     best = min(complete, key=lambda row: float(getattr(row, field)))
-    text = f"{clean(best.policy, 60)} {what} {number(getattr(best, field) / 3600)} h"
+    text = f"{clean(best.policy, 60)} {what} {_hours(field, getattr(best, field))}"
     # If no bound covers the best policy, the policy nearest to its own bound answers the question.
     bounded = [row for row in complete if getattr(row, ratio) is not None]
     if not bounded:
@@ -158,6 +161,11 @@ def _least(rows: Sequence[SimulationRow], field: str, ratio: str, what: str, bey
     above = at_most(getattr(near, ratio) - 1.0)
     far = "optimal" if above == "at most 0 %" else f"{above} {beyond}"
     return f"{text}, {far}" if near is best else f"{text}; {clean(near.policy, 60)} is {far}"
+
+
+def _hours(name: str, value_s: float) -> str:
+    measure = MEASURES[name]
+    return f"{measure.text(value_s)} {measure.format.unit}"
 
 
 def _over(rows: Sequence[SimulationRow]) -> str:
@@ -170,6 +178,5 @@ def _over(rows: Sequence[SimulationRow]) -> str:
         if everywhere:
             worst = {group[0].policy: max(getattr(row, ratio) for row in group) for group in everywhere}
             best = min(worst, key=worst.__getitem__)
-            metric = "total time" if field == "ttd_s" else "mean completion time"
-            return f"{over}, the {metric} of {clean(best, 60)} is {at_most(worst[best] - 1.0)} {beyond}."
+            return f"{over}, the {MEASURES[field].words} of {clean(best, 60)} is {at_most(worst[best] - 1.0)} {beyond}."
     return f"{over}, no policy has a bound on all of them." if answers(rows) else ""

@@ -13,11 +13,12 @@ import pandas as pd
 
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.figure import Drawn, figure
+from schedgap.harness.show.measures import COMPARE, TRACE
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.results import Compared, some
 from schedgap.harness.show.text import SIGNS, Side, clean, estimate, number, percent, ratio, seconds
 from schedgap.harness.studies.compare.row import Row
-from schedgap.harness.studies.compare.summary import Measure, cases, profiles, proof
+from schedgap.harness.studies.compare.summary import Criterion, cases, profiles, proof
 from schedgap.instances.arrays import Array
 from schedgap.instances.text import counted
 
@@ -133,7 +134,7 @@ def gap(data: Compared) -> Drawn:
     drawn = some([row for row in data.rows if row.certified])
     points = [(row, _gap(row)) for row in drawn]
     largest = max(point["value"] for _, point in points)
-    title = "gap to the best certified bound [%]"
+    title = COMPARE["gap"].axis
     axis = style.x("value", title, domain=[0.0, 1.15 * largest or 1.0])
     if largest > 200.0:
         scale = alt.Scale(type="symlog", constant=10, domain=[0.0, 2 * largest], nice=False)
@@ -168,7 +169,7 @@ def guarantees(data: Compared) -> Drawn:
     drawn = some([row for row in promised if row.ratio is not None])
     points = [(row, _ratio(row)) for row in drawn]
     largest = max(max(point["guarantee"], point["value"]) for _, point in points)
-    axis = style.x("value", "ratio to the optimum [1 = optimal]", log=largest > 8.0, domain=[1.0, 1.05 * largest])
+    axis = style.x("value", COMPARE["ratio"].axis, log=largest > 8.0, domain=[1.0, 1.05 * largest])
     reach = alt.Chart().mark_bar(color=style.FAINT, opacity=0.5, size=9).encode(x=alt.X("start:Q"), x2="guarantee:Q")
     key = style.keyed(alt.Stroke, "promise", {"guarantee": style.INK})
     end = alt.Chart().mark_tick(thickness=2, size=13).encode(x=alt.X("guarantee:Q"), stroke=key)
@@ -197,7 +198,7 @@ def times(data: Compared) -> Drawn:
     points = [(row, _time(row)) for row in drawn]
     values = [point["value"] for _, point in points]
     ends = [10.0 ** np.floor(np.log10(min(values))), 10.0 ** np.ceil(np.log10(max(values) * 1.6))]
-    axis = style.x("value", "solve time [s]", log=True, domain=ends)
+    axis = style.x("value", COMPARE["solve_s"].axis, log=True, domain=ends)
     shapes = {"finished": "circle", "stopped by the time limit": "triangle-right"}
     return by_method(data, points, "time", shapes, axis), data.sample(drawn)
 
@@ -217,7 +218,7 @@ def traces(data: Compared) -> Drawn:
     # Fill forwards, as a point records only the values that changed.
     columns = ["time_s", "incumbent", "bound"]
     records = [_trace(m, *mine.reindex(columns=columns).astype(float).ffill().to_numpy().T) for m, mine in shown]
-    chart = style.between(records, style.x("second", "time [s]"), ("incumbent", "bound"), "objective", "end")
+    chart = style.between(records, style.x("second", TRACE["time_s"].axis), ("incumbent", "bound"), "objective", "end")
     count = len(recorded)
     chosen = f"The {MAX_TRACES} that took longest of n = {count}" if count > MAX_TRACES else f"n = {count}"
     return chart, f"{chosen} solve{'s' * (count != 1)} on {data.where}."
@@ -238,7 +239,7 @@ Ratios = dict[str, Array]
 
 
 @figure("profile", "Performance profiles of {}", each={"time": "time", "objective": "the objective"}, minor=True)
-def performance(data: Compared, measure: Measure) -> Drawn:
+def performance(data: Compared, criterion: Criterion) -> Drawn:
     """Dolan and Moré's performance profiles of {}, by problem.
 
     Share of cases in which a method is within a factor of the best. A method whose line ends below 1 failed on the
@@ -246,17 +247,19 @@ def performance(data: Compared, measure: Measure) -> Drawn:
     """
     skipped = {row.method for row in data.rows if row.status == "skipped"}
     # Bounds and relaxations have no decision and hence no objective to compare.
-    decided = {row.method for row in data.rows if measure == "time" or row.objective is not None}
+    decided = {row.method for row in data.rows if criterion == "time" or row.objective is not None}
     rows = [row for row in data.rows if row.method in decided - skipped]
     problems: dict[str, Ratios] = {}
     for mine in sorted(grouped(rows, "problem"), key=len, reverse=True):
         # Leave out methods with a single case or without success.
-        comparable = {method: r for method, r in profiles(mine, measure).items() if r.size > 1 and np.isfinite(r).any()}
+        comparable = {
+            method: r for method, r in profiles(mine, criterion).items() if r.size > 1 and np.isfinite(r).any()
+        }
         problems |= {mine[0].problem: comparable} if len(comparable) > 1 else {}
     problems = dict(some([*problems.items()])[:MOST_PANELS])
     sizes = [next(iter(ratios.values())).size for ratios in problems.values()]
     titled = {f"{clean(p, 34)}, n = {n}": ratios for n, (p, ratios) in zip(sizes, problems.items(), strict=True)}
-    chart = _profiles(data.looks, titled, "time / fastest" if measure == "time" else "ratio to the best objective")
+    chart = _profiles(data.looks, titled, "time / fastest" if criterion == "time" else "ratio to the best objective")
     left = f"Left out because skipped in some case: {counted(len(skipped), 'method')}. " if skipped else ""
     methods = counted(len({*chain(*problems.values())}), "method")
     return chart, f"{left}n = {counted(max(sizes), 'case')}, {methods} on {data.where}."
@@ -319,7 +322,7 @@ def scaling(data: Compared) -> Drawn:
         fits.append({"method": method, "size": span, "second": times, "fit": f"n^{exponent:.2f}"})
     axes = (
         style.x("size", unit, log=True).axis(values=np.unique(fitted["size"]).tolist()),
-        style.y("second", "solve time [s]", log=True),
+        style.y("second", COMPARE["solve_s"].axis, log=True),
     )
     tips = style.tip("method", "fit", "size", "second")
     look = {**style.colour(data.looks, [fit["method"] for fit in fits]), "tooltip": tips}

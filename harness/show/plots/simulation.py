@@ -11,6 +11,7 @@ import altair as alt
 import numpy as np
 
 from schedgap.harness.show.figure import Drawn, Part, figure, parts
+from schedgap.harness.show.measures import SIMULATE
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.gantt import Chart, gantt, of_trace
 from schedgap.harness.show.plots.results import some
@@ -94,7 +95,7 @@ def total_times(data: Histories) -> Drawn:
         return None
     times = {bound: {row.policy: row.ttd_s or 0.0 for row in rows if row.ttd_bound_s == bound} for bound in bounds}
     groups = [style.Group(times[bound], bound, f"bound {data.clock.text(bound or 0.0)}") for bound in bounds]
-    chart = style.beside_bounds(groups, data.clock.label("total time"), data.looks, data.clock.seconds)
+    chart = style.beside_bounds(groups, data.clock.label(SIMULATE["ttd_s"].words), data.looks, data.clock.seconds)
     return chart, data.n(len(rows), len(data.rows))
 
 
@@ -191,7 +192,7 @@ def mean_times(data: Histories) -> Drawn:
     bound_s = next((row.jct_bound_s for row in shown if row.jct_bound_s), None)
     brackets = "In brackets: upper estimate of the ratio to the best possible mean, by the bound. " if bound_s else ""
     group = style.Group({row.policy: row.jct_mean_s or 0.0 for row in shown}, bound_s)
-    chart = style.beside_bounds([group], data.clock.label("mean completion time"), data.looks, data.clock.seconds)
+    chart = style.beside_bounds([group], data.clock.label(SIMULATE["jct_mean_s"].words), data.looks, data.clock.seconds)
     return chart, brackets + data.n(len(shown), len(data.rounds))
 
 
@@ -206,7 +207,7 @@ def times_by_load(data: Histories) -> Drawn:
     means = [(row.jct_mean_s or 0.0) / data.clock.seconds for row in rows]
     triples = zip(names, rows, means, strict=True)
     points = [{"method": method, "load": row.arrivals_per_h, "mean": mean} for method, row, mean in triples]
-    height = style.y("mean", data.clock.label("mean completion time"), log=style.wide(means))
-    axes, look = (style.x("load", "arrivals [jobs per hour]"), height), style.colour(data.looks, names)
+    height = style.y("mean", data.clock.label(SIMULATE["jct_mean_s"].words), log=style.wide(means))
+    axes, look = (style.x("load", SIMULATE["arrivals_per_h"].axis), height), style.colour(data.looks, names)
     chart = style.plot(points, alt.MarkDef("line", point=True), *axes, tips=["method", "load", "mean"], **look)
     return chart, f"n = {counted(instances, 'instance')}, {_policies(len(set(names)), len(set(names)))}."

@@ -10,13 +10,13 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, TypeAdapter
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
+from schedgap.harness.show.measures import ADVERSARY, MeasureTable
 from schedgap.harness.show.text import plain
 from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
 
 PROVED = ("ratio", "objective", "optimum", "model", "guarantee", "guarantee_factor", "size")
-FIELDS = ("heuristic", "problem", *PROVED, "fingerprint", "exceeded", "nothing", "tried", "proved")
-"""Fields of an entry in tables and files."""
+"""Columns about the worst instance."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ class Worst(DataRow):
     `nothing` is the smallest instance on which the heuristic reaches 0 although the optimum is not.
     """
 
+    measures: ClassVar[MeasureTable] = ADVERSARY
+
     heuristic: str
     problem: str
     found: Proved | None
@@ -107,7 +109,7 @@ class Worst(DataRow):
         return not self.exceeded
 
     def as_dict(self) -> dict[str, Any]:
-        """Return :data:`FIELDS` by name, without the instances; an infinite ratio is ``null``."""
+        """Return the columns by name, without the instances; an infinite ratio is ``null``."""
         return {
             **{"heuristic": self.heuristic, "problem": self.problem},
             **{name: getattr(self.found, name, None) for name in PROVED},
@@ -121,4 +123,4 @@ class Adversary(Found[Worst]):
     """The results of a search: one row per heuristic."""
 
     kind = "adversary"
-    fields = FIELDS
+    fields = tuple(ADVERSARY)

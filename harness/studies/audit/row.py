@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 from schedgap.harness.engine.result import DataRow, Found, Result, Stored, typed
 from schedgap.harness.engine.sealed import inside
+from schedgap.harness.show.measures import AUDIT, MeasureTable
 from schedgap.harness.show.text import plain
 from schedgap.instances.canonical import read, to_json
 from schedgap.instances.errors import UnknownNameError
@@ -120,12 +121,6 @@ def claim(
 FAILED = "failed"
 """Status of a claim whose check crashed or was killed."""
 
-FIELDS = (
-    *("id", "paper", "location", "claim", "scope", "how", "status", "verdict", "tested", "failed", "narrower"),
-    *("found", "numbers", "witnesses", "reason", "seconds"),
-)
-"""Fields of a finding in tables and files."""
-
 
 @dataclass(frozen=True)
 class Finding(DataRow, Result):
@@ -135,6 +130,8 @@ class Finding(DataRow, Result):
     check failed. `description` says which cases were tried, and `numbers` has the key figures. `witnesses` begin with
     the smallest counterexample; `folder` is the results folder that holds them, if they were saved.
     """
+
+    measures: ClassVar[MeasureTable] = AUDIT
 
     id: str
     counts: Sequence[Count] = ()
@@ -235,7 +232,7 @@ class Finding(DataRow, Result):
         return shlex.join(["harness", "compare", "--instance", path, *methods, *options()])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return :data:`FIELDS` by name."""
+        """Return the columns by name."""
         return {
             **{name: getattr(self.claim, name) for name in ("id", "paper", "location", "claim", "scope", "how")},
             "status": "done" if self.ok else FAILED,
@@ -270,7 +267,7 @@ class Audit(Found[Finding]):
     """Findings, one per claim, in the order of the papers."""
 
     kind = "audit"
-    fields = FIELDS
+    fields = tuple(AUDIT)
 
     @property
     def headline(self) -> str:

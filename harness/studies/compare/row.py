@@ -7,11 +7,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from schedgap.harness.check import differ
 from schedgap.harness.engine.result import CheckedRow, Found
 from schedgap.harness.engine.sealed import digest
+from schedgap.harness.show.measures import COMPARE, MeasureTable, described
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import Status
 
@@ -34,69 +35,16 @@ TOO_LARGE = "too large"
 """Prefix of the reason of methods that were skipped because they run at such a size only on request."""
 
 
+@described(COMPARE)
 @dataclass(frozen=True)
 class Row(CheckedRow):
-    """One method on one instance with one seed. Times in seconds; absent numbers are ``None``.
-
-    Attributes
-    ----------
-    instance, fingerprint
-        Name of the instance, and a digest of its content.
-    paper, method, seed
-        Paper and id of the method, and the seed of its random draws and of its solver (not that of the instance).
-    kind, limits
-        ``exact``, ``matheuristic``, ``relaxation``, ``bound``, ``online`` or ``baseline``; the name of the sweep's
-        limit set that it ran under, empty if there is only one.
-    problem, sense
-        Problem that the objective belongs to, and whether larger (``max``) or smaller (``min``) is better.
-    objective, metrics
-        Objective and other metrics, recomputed from the decision by the independent checker; absent without a decision.
-    claimed_bound, own_bound
-        Bound on its problem's optimum that the method (a solver or a search) reports, and the bound that follows from
-        its certificate, which a rule derived from the raw instance in this run; ``None`` without a certificate.
-    best_bound, bound_from
-        The tightest certified bound of the problem on this instance, and the method whose certificate proves it.
-    best_objective
-        The best objective of a verified decision of the problem on this instance.
-    gap, ratio, ratio_is_upper
-        ``|best_bound − objective| / |best_bound|``; the factor by which the bound is better, at least 1; and whether
-        that is only an upper estimate (printed with ``≤``), because no verified decision reaches the bound.
-    aims, loss, loss_is_upper
-        A narrower problem that the method is made for; the gap to that problem's certified bound, negative beyond it;
-        and whether it is only an upper estimate (:mod:`schedgap.harness.studies.compare.price`).
-    price_of, price_at_least, price_at_most
-        What `aims`, or else `problem`, requires beyond its base, and the least and the largest price of that.
-    solver, integral_s
-        Solver of a model, and its primal–dual integral (:func:`schedgap.harness.studies.compare.summary.integral`).
-    core_share
-        Fraction of a core that a search got, if the clock ended it; below 1 on a busy machine.
-    guarantee, guarantee_factor, refuted
-        The paper's worst-case ratio on this instance, as text, and as a number if it is one; and, if a verified
-        decision is better by more than that, which one, in words.
-    published
-        Numbers the paper printed: list of ``{quantity, value, relation, exact, measured, agrees, exact_agrees, unit,
-        where, note}``.
-    verified, violations
-        Whether every constraint and claim held (False is shown as WRONG; ``None``: nothing to check), and a line for
-        each that did not.
-    status, termination, reason
-        How the method ended, in one word; what its solver says; and why it was skipped or failed.
-    claim
-        What the solver says that no certificate shows, in words: that this is optimal, or that there is no solution.
-    solve_s, build_s, transfer_s, check_s, total_s
-        Seconds of the wall clock for solving, building a model, passing it to its solver, checking, and all together.
-    nodes, iterations
-        Nodes of the search tree, and iterations of linear programs or of column generation.
-    rows, columns, nonzeros, peak_mb
-        Size of the model, and the most memory that its solver used, in MB.
-    cross_check
-        Relative difference of the objective that CBC finds, if it was asked.
-    key
-        Digest of all that determines the result.
+    """One method on one instance with one seed. Absent numbers are ``None``.
 
     Fields of :data:`TOGETHER` follow from all rows of a run, those of :data:`OF_METHODS` from the method. They are
     derived whenever results are read, never stored.
     """
+
+    measures: ClassVar[MeasureTable] = COMPARE
 
     instance: str
     fingerprint: str
@@ -348,7 +296,7 @@ class Comparison(Found[Row]):
     logs: Mapping[Name, str] = field(default_factory=dict)
 
     kind = "compare"
-    fields = (*FIELDS, "claim")
+    fields = tuple(COMPARE)
 
     def decision(self, method: str, seed: int = 0) -> Any:
         """Return the decision of a method on the first instance for which it has one."""

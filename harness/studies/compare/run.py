@@ -17,7 +17,8 @@ from schedgap.harness.engine.pacing import GOOD, LEAST_S, MOST_S
 from schedgap.harness.engine.result import Opened, grouped, opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopened, several
 from schedgap.harness.engine.task import Limits, sent
-from schedgap.harness.show.table import to_parquet, types_of
+from schedgap.harness.show.measures import COMPARE, TRACE, kinds
+from schedgap.harness.show.table import to_parquet
 from schedgap.harness.studies.compare.methods import (
     BOUNDING,
     Spec,
@@ -294,16 +295,14 @@ def collected(found: Finished) -> Comparison:
 
 
 TIMED = ("time_s", "incumbent", "bound")
-TRACE = dict.fromkeys(("instance", "fingerprint", "method", "limits"), "str") | {"seed": "int"}
-TRACE |= dict.fromkeys(TIMED, "float")
-"""Types of the fields of a point of a trace."""
+"""Values of a point of a trace."""
 
 
 def _tables(comparison: Comparison) -> Mapping[str, bytes]:
     rows = (row.as_dict() for row in comparison.rows)
     return {
-        "rows.parquet": to_parquet(types_of(Row) | {"claim": "str | None"}, rows),
-        "traces.parquet": to_parquet(TRACE, comparison.traces),
+        "rows.parquet": to_parquet(kinds(COMPARE), rows),
+        "traces.parquet": to_parquet(kinds(TRACE), comparison.traces),
     }
 
 

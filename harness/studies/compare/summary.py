@@ -22,21 +22,19 @@ from numpy.typing import NDArray
 
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.show.measures import TIME_SHIFT_S
 from schedgap.harness.studies.compare.row import Row, ratio
 from schedgap.instances.parameters import pairs, stated
 
 if TYPE_CHECKING:
     from schedgap.models.engine.solve import Solution
 
-TIME_SHIFT_S = 1.0
-"""Shift of times, because heuristics of milliseconds and models of a minute share one table."""
-
 CAVEAT = (
     "The largest ratio over many instances is only a lower bound on the competitive ratio: "
     "an instance that was not tried may be worse."
 )
 
-Measure = Literal["time", "objective"]
+Criterion = Literal["time", "objective"]
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
     return {name: Limits(kind.get("time_limit_s")).seconds for name, kind in limits.items()}
 
 
-def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.float64]]:
+def profiles(rows: Iterable[Row], criterion: Criterion) -> dict[str, NDArray[np.float64]]:
     """Return the sorted performance ratios of each method of one problem; a failure is ``inf``.
 
     A case is an instance with a seed and limits. ``"time"`` divides seconds by those of the fastest method that
@@ -158,19 +156,19 @@ def profiles(rows: Iterable[Row], measure: Measure) -> dict[str, NDArray[np.floa
     cases = [{row.method: row for row in case} for case in grouped(rows, "case")]
     methods = list(dict.fromkeys(method for case in cases for method in case))
     ran = [case for case in cases if all(row.status != "skipped" for row in case.values())]
-    ratios = [_ratios(case, measure) for case in ran if len(case) == len(methods)]
+    ratios = [_ratios(case, criterion) for case in ran if len(case) == len(methods)]
     return {method: np.sort(np.array([case[method] for case in ratios], float)) for method in methods}
 
 
-def _ratios(case: Mapping[str, Row], measure: Measure) -> dict[str, float]:
+def _ratios(case: Mapping[str, Row], criterion: Criterion) -> dict[str, float]:
     """Return each method's ratio to the best of a case, infinite if it did not succeed."""
     succeeded = {method: row for method, row in case.items() if row.verified is True and not row.failed}
-    if measure == "time":
+    if criterion == "time":
         # A time of zero would make every other method infinitely slower.
         values = {method: max(row.solve_s or 0.0, 1e-4) for method, row in succeeded.items()}
     else:
         values = {method: row.objective for method, row in succeeded.items() if row.objective is not None}
-    sense = "min" if measure == "time" else next(iter(case.values())).sense
+    sense = "min" if criterion == "time" else next(iter(case.values())).sense
     best = (max if sense == "max" else min)(values.values(), default=0.0)
     ratios = {method: ratio(sense, value, best) for method, value in values.items()}
     return {method: ratios.get(method) or math.inf for method in case}

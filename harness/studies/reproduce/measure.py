@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from schedgap.harness.check import TOLERANCE
+from schedgap.harness.show.measures import KNOWN, smaller_is_better
 from schedgap.harness.show.text import Side, limit, number, numbers
-from schedgap.harness.studies.published import LESS_IS_BETTER, agrees, measured_as, split, value_of
+from schedgap.harness.studies.published import agrees, measured_as, split, value_of
 from schedgap.harness.studies.reproduce.row import Case, Evidence, ReproducedRow, decide
 from schedgap.harness.studies.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend
 from schedgap.instances.text import some
@@ -177,7 +178,7 @@ def _bound(quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, Sid
     if base not in case.bounds:
         return None
     bound, model = case.bounds[base]
-    less = base != "objective" or case.measured.get("sense") == "min"
+    less = smaller_is_better(base, case.measured)
     if not other:
         return bound / unit, "at least" if less else "at most", model
     theirs = [one.measured[base] for one in cases if (one.key, one.method) == (case.key, other)]
@@ -256,8 +257,7 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
     stats = {at: row for at, row in stats.items() if all(row)}
     if not stats:
         return Evidence(None), fields
-    less = item.quantity.endswith((*LESS_IS_BETTER, "_h"))
-    less = cases[0].measured.get("sense") == "min" if item.quantity == "objective" else less
+    less = _less(item.quantity, cases)
     means = {at: [one.value if less else -one.value for one in row if one] for at, row in stats.items()}
     held = [at for at, row in means.items() if all(b - a > TRACE * abs(a) for a, b in pairwise(row))]
     if item.along:
@@ -270,6 +270,14 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
     fewest = min(one.cases for row in stats.values() for one in row if one)
     fields |= {"measured": text, "cases": fewest, "text": text}
     return Evidence(len(held) == len(stats), 2 * len(held) > len(stats)), fields
+
+
+def _less(quantity: str, cases: Sequence[Case]) -> bool:
+    """Return whether smaller values of a quantity are better; larger ratios to another method are."""
+    name, other = split(quantity)
+    base, _ = measured_as(name, KNOWN) or (name, 1.0)
+    measured = next((case.measured for case in cases if base in case.measured), {})
+    return not other and smaller_is_better(base, measured)
 
 
 def groups(along: str, cases: Sequence[Case]) -> dict[Any, list[Case]]:

@@ -5,15 +5,15 @@ No verdict is written by hand: :func:`decide` derives it from the measurements.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from schedgap.harness.engine.result import DataRow, Found, Later, typed
+from schedgap.harness.show.measures import REPRODUCE, MeasureTable, described
 from schedgap.harness.show.text import clean
 from schedgap.harness.studies.compare.row import Comparison
 from schedgap.harness.studies.reproduce.setting import Setting
@@ -77,28 +77,12 @@ def worst(verdicts: Sequence[str]) -> str:
     return max(tested, key=lambda one: list(VERDICTS).index(kind(one)), default=NOT_TESTABLE)
 
 
+@described(REPRODUCE)
 @dataclass(frozen=True)
 class ReproducedRow(DataRow):
-    """One number, ordering or trend of a figure or table. Absent numbers are ``None``.
+    """One number, ordering or trend of a figure or table. Absent numbers are ``None``."""
 
-    Attributes
-    ----------
-    figure, place
-        Id of the setting, and its place in the paper.
-    what, method
-        Quantity or ordering in words, with the points that it is about; the method that a number belongs to.
-    published, relation, tolerance, unit
-        As printed; `published` is a text for an ordering or a trend.
-    measured, low, high, cases
-        Mean (or another statistic, as printed) over this number of cases, with its 95 % bootstrap interval; `measured`
-        is a text for an ordering or a trend.
-    certified
-        The certified bound in words: the largest or smallest value that any schedule can reach.
-    verdict, elsewhere
-        The verdict (:func:`decide`), and the values measured in settings that the paper does not state.
-    note, trouble
-        A remark; runs that failed or are WRONG.
-    """
+    measures: ClassVar[MeasureTable] = REPRODUCE
 
     figure: str
     place: str
@@ -162,7 +146,7 @@ class Reproduction(Found[ReproducedRow]):
     simulation: Simulation | None = None
 
     kind = "reproduce"
-    fields = tuple(one.name for one in dataclasses.fields(ReproducedRow))
+    fields = tuple(REPRODUCE)
 
     def of(self, figure: str) -> list[ReproducedRow]:
         """Return the rows of a figure or table."""

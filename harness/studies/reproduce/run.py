@@ -19,12 +19,12 @@ from schedgap.harness.studies.compare.run import Stage, staged
 from schedgap.harness.studies.compare.run import collected as compared
 from schedgap.harness.studies.compare.run import judged as judged_methods
 from schedgap.harness.studies.compare.run import plan as methods_of
-from schedgap.harness.studies.published import together
+from schedgap.harness.studies.published import measured_as, split, together
 from schedgap.harness.studies.reproduce import measure
 from schedgap.harness.studies.reproduce.row import Case, ReproducedRow, Reproduction
 from schedgap.harness.studies.reproduce.setting import Number, Order, Setting, SettingRun, Trend, find
 from schedgap.harness.studies.reproduce.task import BoundTask, MethodResult, MethodTask, SimulationResult
-from schedgap.harness.studies.simulate.row import BOUNDED, Bound, SimulationRow
+from schedgap.harness.studies.simulate.row import ALIASES, BOUNDED, Bound, SimulationRow
 from schedgap.harness.studies.simulate.run import USUAL, resolve
 from schedgap.harness.studies.simulate.run import collected as simulated
 from schedgap.harness.studies.simulate.run import judged as judged_policies
@@ -90,8 +90,9 @@ def _plan(setting: Setting, memory_mb: int) -> tuple[list[Task[Any]], list[Insta
     tasks: list[Task[Any]] = []
     instances: list[Instance] = []
     references: dict[str, References] = {}
-    absent, quantities = "", [item.quantity.replace("makespan", "ttd") for item in setting.items]
-    bounded = {metric for metric in BOUNDED if any(one.startswith(metric.removesuffix("_s")) for one in quantities)}
+    absent = ""
+    asked = (measured_as(split(item.quantity)[0], {*BOUNDED, *ALIASES}) for item in setting.items)
+    bounded = {ALIASES.get(base, base) for base, _ in filter(None, asked)}
     for run in setting.runs:
         try:
             loaded = run.loaded()

@@ -17,6 +17,7 @@ from schedgap.harness.check import TOLERANCE
 from schedgap.harness.engine.certificates import certificate
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.engine.task import InstanceTask
+from schedgap.harness.show.measures import SIMULATE
 from schedgap.harness.studies.published import with_published
 from schedgap.harness.studies.simulate.row import BOUNDED, Bound, SimulationRow
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workload
@@ -146,10 +147,8 @@ def compared(
     for row in rows:
         spec, beside = POLICIES.get(row.policy), cases[row.case]
         reference = beside.get(spec.reference or f"{spec.paper}.online") or next(iter(beside.values()))
-        bounded = row.replace(
-            reference=reference.policy,
-            ttd_ratio=_ratio(row.ttd_s, reference.ttd_s),
-            jct_ratio=_ratio(row.jct_mean_s, reference.jct_mean_s),
+        bounded = row.replace(reference=reference.policy).knowing(
+            ttd_ratio=_ratio(row.ttd_s, reference.ttd_s), jct_ratio=_ratio(row.jct_mean_s, reference.jct_mean_s)
         )
         for metric in BOUNDED:
             kind = row.fingerprint, metric, spec.sensitive, spec.forks, None if metric == TTD else row.window
@@ -159,7 +158,7 @@ def compared(
     entries = ((row, entry) for row in out for entry in reversed(row.published))
     printed = {(row.case, row.policy, entry["quantity"]): entry["value"] for row, entry in entries}
     keys = ((row.case, row.reference or "", f"ttd_ratio:{row.policy}") for row in out)
-    return [row.replace(ttd_printed=printed.get(key)) for row, key in zip(out, keys, strict=True)]
+    return [row.knowing(ttd_printed=printed.get(key)) for row, key in zip(out, keys, strict=True)]
 
 
 def _with_utilisation(row: SimulationRow, instance: Instance | None) -> SimulationRow:
@@ -169,7 +168,7 @@ def _with_utilisation(row: SimulationRow, instance: Instance | None) -> Simulati
     policy = POLICIES.get(row.policy)
     found = utilisation(instance, policy, row.spread_factor)
     for (name, most), used in zip(found.items(), (row.gru, row.cru), strict=True):
-        row = row.replace(**{f"{name}_bound": most})
+        row = row.knowing(**{f"{name}_bound": most})
         if used is not None and used > most * (1 + TOLERANCE):
             line = f"{name.upper()} {used:.9g} is above the upper bound {most:.9g}"
             row = row.replace(verified=False, violations=(*row.violations, line))
@@ -218,9 +217,11 @@ def _with_bound(row: SimulationRow, bound: Bound | None) -> SimulationRow:
     least_s, time_s = bound.seconds, getattr(row, bound.metric)
     if time_s is None or row.unfinished:
         return row
-    prefix, name = BOUNDED[bound.metric]
-    row = row.replace(**{f"{prefix}_bound_s": least_s, f"{prefix}_bound_from": bound.model})
+    prefix, name = BOUNDED[bound.metric], SIMULATE[bound.metric].called
+    row = row.replace(models={**row.models, f"{prefix}_bound_from": bound.model}).knowing(
+        **{f"{prefix}_bound_s": least_s}
+    )
     if time_s < least_s * (1 - TOLERANCE):
         line = f"{name} {time_s:.9g} s is below the lower bound {least_s:.9g} s of {bound.model}"
         return row.replace(verified=False, violations=(*row.violations, line))
-    return row.replace(**{f"{prefix}_bound_ratio": max(time_s / least_s, 1.0) if least_s > 0 else None})
+    return row.knowing(**{f"{prefix}_bound_ratio": max(time_s / least_s, 1.0) if least_s > 0 else None})

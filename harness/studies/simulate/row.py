@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,60 +12,29 @@ import numpy as np
 
 from schedgap.harness.engine.certificates import FOLDER, checked, read
 from schedgap.harness.engine.result import CheckedRow, Found, Later, Result, Stored, opened, typed
+from schedgap.harness.show.measures import SIMULATE, MeasureTable, described
 from schedgap.harness.show.text import plain
 from schedgap.heuristics.simulator import Rules, Trace, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.instances.arrays import Array
 
-BOUNDED = {"ttd_s": ("ttd", "TTD"), "jct_mean_s": ("jct", "mean JCT"), "jct_p99_s": ("p99", "p99 of JCT")}
-"""Metrics that certified bounds limit, each with the prefix of its bound's fields and its printed name."""
+BOUNDED = {"ttd_s": "ttd", "jct_mean_s": "jct", "jct_p99_s": "p99"}
+"""Measures that certified bounds limit, each with the prefix of its bound's columns."""
 
 OK = frozenset({"done", "unfinished", "skipped"})
 """Statuses of policies that did not fail."""
 
 
+@described(SIMULATE)
 @dataclass(frozen=True)
 class SimulationRow(CheckedRow):
-    """One policy on one instance. Times in seconds; absent numbers are ``None``.
+    """One policy on one instance.
 
-    Attributes
-    ----------
-    status, unfinished
-        ``done``, ``unfinished``, ``skipped`` (the policy cannot run on the instance), or the kind of failure; and the
-        number of unfinished jobs by reason.
-    ttd_s … changing
-        See :class:`schedgap.heuristics.simulator.metrics.Metrics`; present in verified rows only.
-    options
-        Options of a sweep that it ran under (``round_s=90``), empty if the sweep does not vary any.
-    profiling_s, window
-        Seconds for which jobs are profiled before this policy may schedule them; the jobs whose completion times count
-        (:class:`schedgap.heuristics.simulator.metrics.Window`), ``None`` for all.
-    arrivals_per_h
-        Mean number of arrivals per hour; ``None`` if all jobs arrive at once.
-    reference, ttd_ratio, jct_ratio, ttd_printed
-        The policy against which this policy's paper measures it
-        (:attr:`schedgap.heuristics.simulator.PolicySpec.reference`), or the first policy; TTD and mean completion time
-        divided by those of the reference; and the ratio of TTDs as printed in a paper.
-    ttd_bound_s, ttd_bound_from, ttd_bound_ratio, jct_bound_s … p99_bound_ratio
-        Certified lower bound on the TTD of any gang schedule, the model that gives it, and TTD divided by the bound,
-        which overestimates the policy's distance from the least TTD. The same for the mean and the 99th percentile of
-        the completion times of all jobs.
-    gru_bound, cru_bound
-        Upper bounds on the utilisation of any policy that completes all jobs
-        (:func:`schedgap.harness.studies.simulate.bounds.utilisation`).
-    lp1_share, lp1_worst, cpu_needed
-        For policies that allocate CPUs and memory: mean and minimum over the rounds of progress divided by its LP1
-        bound for the picked jobs (:mod:`schedgap.harness.check.sensitive`); and `cpu_given` if each job had the fewest
-        CPUs at which it is as fast.
-    estimated_throughput, actual_throughput, throughput_deviation
-        Total throughput of all tenants, in devices of the slowest type and averaged over the rounds, as promised by the
-        fractional shares and as reached (:func:`schedgap.heuristics.oef.dynamics.throughput`), for policies that
-        measure it; and the gap between the two relative to the first.
-    published, verified
-        As in :class:`schedgap.harness.studies.compare.row.Row`, for the history.
-    key
-        Key of the task (:attr:`schedgap.harness.studies.simulate.task.SimulationTask.key`).
+    Fields say what was run and how it ended. `numbers` has what is measured, and `models` what gives the bounds, each
+    by the name of its column. Every column is also an attribute, ``None`` if it is not known.
     """
+
+    measures: ClassVar[MeasureTable] = SIMULATE
 
     instance: str
     fingerprint: str
@@ -80,63 +47,31 @@ class SimulationRow(CheckedRow):
     until_s: float | None = None
     profiling_s: float = 0.0
     window: str | None = None
-    arrivals_per_h: float | None = None
     status: str = "error"
-    ttd_s: float | None = None
     reference: str | None = None
-    ttd_ratio: float | None = None
-    ttd_printed: float | None = None
-    ttd_bound_s: float | None = None
-    ttd_bound_from: str | None = None
-    ttd_bound_ratio: float | None = None
-    jct_mean_s: float | None = None
-    jct_ratio: float | None = None
-    jct_bound_s: float | None = None
-    jct_bound_from: str | None = None
-    jct_bound_ratio: float | None = None
-    jct_median_s: float | None = None
-    jct_p99_s: float | None = None
-    p99_bound_s: float | None = None
-    p99_bound_from: str | None = None
-    p99_bound_ratio: float | None = None
-    jct_min_s: float | None = None
-    jct_max_s: float | None = None
-    jct_short_s: float | None = None
-    jct_long_s: float | None = None
-    jct_short_p99_s: float | None = None
-    jct_long_p95_s: float | None = None
-    jct_long_p99_s: float | None = None
-    window_jobs: int | None = None
-    gru: float | None = None
-    cru: float | None = None
-    gru_bound: float | None = None
-    cru_bound: float | None = None
-    cpu_given: float | None = None
-    cpu_needed: float | None = None
-    lp1_share: float | None = None
-    lp1_worst: float | None = None
-    utility: float | None = None
-    estimated_throughput: float | None = None
-    actual_throughput: float | None = None
-    throughput_deviation: float | None = None
-    stragglers: int | None = None
-    straggler_share: float | None = None
-    decision_mean_s: float | None = None
-    decision_max_s: float | None = None
-    idle_gpus: float | None = None
-    restarts: int | None = None
-    rounds: int | None = None
-    changing: float | None = None
-    jobs: int | None = None
-    finished: int | None = None
+    numbers: Mapping[str, int | float] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
     unfinished: Mapping[str, int] = field(default_factory=dict)
     published: tuple[Mapping[str, Any], ...] = ()
     verified: bool | None = None
     violations: tuple[str, ...] = ()
-    simulate_s: float | None = None
-    check_s: float | None = None
     reason: str | None = None
     key: str = ""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a column, ``None`` if it is not known; raise `AttributeError` if there is no such column."""
+        if name not in SIMULATE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.numbers.get(name, self.models.get(name))
+
+    def knowing(self, **numbers: float | None) -> SimulationRow:
+        """Return a copy that knows some more numbers."""
+        known = {name: number for name, number in numbers.items() if number is not None}
+        return self.replace(numbers={**self.numbers, **known})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all columns by name, in order."""
+        return {name: getattr(self, name) for name in FIELDS}
 
     @property
     def method(self) -> str:
@@ -157,15 +92,17 @@ class SimulationRow(CheckedRow):
     @property
     def measured(self) -> dict[str, Any]:
         """Values that published numbers are compared with, by quantity; empty if the row is WRONG."""
-        values = {name: getattr(self, name) for name in MEASURED} if self.verified is not False else {}
+        if self.verified is False:
+            return {}
+        values: dict[str, Any] = {name: self.numbers[name] for name in MEASURED if name in self.numbers}
         if (ttd_s := values.get("ttd_s")) is not None:
             values |= {"makespan_s": ttd_s, "ttd_rounds": math.ceil(ttd_s / self.round_s * (1 - 1e-9))}
-        return {name: value for name, value in values.items() if value is not None}
+        return values
 
     @property
     def bounds(self) -> dict[str, tuple[float, str]]:
         """Certified lower bounds in seconds, and the models that give them, by metric."""
-        pairs = {m: (getattr(self, f"{p}_bound_s"), getattr(self, f"{p}_bound_from")) for m, (p, _) in BOUNDED.items()}
+        pairs = {m: (getattr(self, f"{p}_bound_s"), getattr(self, f"{p}_bound_from")) for m, p in BOUNDED.items()}
         return {metric: (bound_s, model) for metric, (bound_s, model) in pairs.items() if bound_s}
 
     @property
@@ -174,25 +111,22 @@ class SimulationRow(CheckedRow):
         return self.status in OK
 
 
-FIELDS = tuple(f.name for f in dataclasses.fields(SimulationRow))
-TOGETHER = (*(x for x in FIELDS if re.search("ratio|bound", x)), "reference", "ttd_printed", "published")
-"""Fields computed from all rows of a run together, when results are read: ratios, bounds, published numbers."""
+FIELDS = tuple(SIMULATE)
 
-STORED = tuple(name for name in FIELDS if name not in (*TOGETHER, "instance"))
-"""Fields that the journal of a run stores."""
+GIVEN = ("seed", "round_s", "restart_s", "spread_factor", "until_s", "profiling_s")
+"""Numbers that are given, not measured."""
 
-MEASURED = tuple(
-    f.name
-    for f in dataclasses.fields(SimulationRow)
-    if f.type in ("float | None", "int | None") and not re.search("ratio|bound|printed|until", f.name)
-)
-"""Fields that are compared with published numbers: measurements of one policy, without ratios and bounds."""
+MEASURED = tuple(n for n, one in SIMULATE.items() if one.format.numeric and one.origin != "run" and n not in GIVEN)
+"""Columns that are compared with published numbers: measurements of one policy, without ratios and bounds."""
+
+STORED = tuple(name for name, measure in SIMULATE.items() if measure.origin != "run" and name != "instance")
+"""Columns that the journal of a run stores; those that follow from all rows of a run are computed when it is read."""
 
 SENSITIVE = frozenset({"cpu_given", "cpu_needed", "lp1_share", "lp1_worst"})
 """Measurements that exist only for policies that allocate CPUs and memory."""
 
-ALIASES = ("makespan_s", "ttd_rounds")
-"""Names of published quantities that are computed from the TTD: Synergy's makespan, and the TTD in rounds."""
+ALIASES = {"makespan_s": "ttd_s", "ttd_rounds": "ttd_s"}
+"""Names of published quantities that are computed from a measure: Synergy's makespan, and the TTD in rounds."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +158,7 @@ class Bound(Result):
 
     @property
     def label(self) -> str:
-        name = self.model or BOUNDED[self.metric][1]
+        name = self.model or SIMULATE[self.metric].called
         return f"{name}: {'no bound' if self.seconds is None else 'bound'}"
 
     @property

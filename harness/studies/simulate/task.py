@@ -23,6 +23,7 @@ from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.result import Later, RowResult, Stored, from_plain, opened, packed, to_plain, typed
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask, Limits
+from schedgap.harness.show.measures import SIMULATE
 from schedgap.harness.show.text import plain
 from schedgap.harness.studies.simulate.row import MEASURED, STORED, Rounds, SimulationRow
 from schedgap.heuristics.simulator import POLICIES, Program, Rules, Trace, servers, simulate, workload
@@ -40,11 +41,8 @@ HISTORY = (
 """Attributes of :class:`~schedgap.heuristics.simulator.Trace` that are saved, in addition to its rules."""
 
 
-TOLD = frozenset({"simulate_s", "check_s", "estimated_throughput", "actual_throughput", "throughput_deviation"})
-"""Measurements that no history shows: computing times, and what a paper's policies measure (`PolicySpec.measures`)."""
-
-OF_HISTORIES = tuple(name for name in MEASURED if name not in TOLD)
-"""Measurements that follow from a history."""
+OF_HISTORIES = tuple(name for name in MEASURED if SIMULATE[name].origin == "history")
+"""Measurements that follow from a history, unlike computing times and what a paper's policies measure."""
 
 
 def history_file(row: SimulationRow) -> str:
@@ -73,8 +71,7 @@ def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tupl
             raise ValueError(f"{file.name} is not the history that was verified: {violations[0]}")
         by_round = rounds(instance, trace) if rules.sensitive else None
         measured = _measured(trace, measure(trace, Window.parse(row.window) if row.window else ALL), by_round)
-        stored = {name: math.nan if (value := getattr(row, name)) is None else value for name in OF_HISTORIES}
-        others = [name for name in OF_HISTORIES if not _same(measured.get(name, math.nan), stored[name])]
+        others = [n for n in OF_HISTORIES if not _same(measured.get(n, math.nan), row.numbers.get(n, math.nan))]
         others += ["unfinished"] * (dict(Counter(filter(None, trace.unfinished))) != row.unfinished)
         if others:
             raise ValueError(f"{file.name} has another {', '.join(others)} than its row")
@@ -177,7 +174,7 @@ class SimulationResult(RowResult):
             raise ValueError(f"it is {row.status}, but says otherwise in words")
         if POLICIES.get(row.policy).rules(row.rules).profiling_s != row.profiling_s:
             raise ValueError(f"{row.policy} does not profile for {row.profiling_s:g} s")
-        if not ran and any(getattr(row, name) is not None for name in OF_HISTORIES):
+        if not ran and not row.numbers.keys().isdisjoint(OF_HISTORIES):
             raise ValueError(f"it is {row.status}, but has properties of a history")
         estimated, actual = row.estimated_throughput or 0.0, row.actual_throughput or 0.0
         apart = abs(estimated - actual) if estimated else 0.0
@@ -190,7 +187,8 @@ class SimulationResult(RowResult):
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> SimulationResult:
         told = {name: value for name, value in content["row"].items() if name in STORED}
         instance = stored.instance(told["fingerprint"])
-        row = typed(SimulationRow, {**told, "instance": instance.name})
+        numbers = {name: told[name] for name in MEASURED if told.get(name) is not None}
+        row = typed(SimulationRow, {**told, "instance": instance.name, "numbers": numbers})
         file = stored.file(content["key"], history_file(row))
         return cls(row, Later(partial(read_history, file, row, instance)) if row.verified else None)
 
@@ -269,11 +267,10 @@ class SimulationTask(InstanceTask[SimulationResult]):
             unfinished=dict(reasons),
             verified=not violations,
             violations=tuple(violations),
-            simulate_s=simulated - began,
-            check_s=clock.now() - simulated,
-            **{name: None if math.isnan(value) else value for name, value in numbers.items()},
         )
-        return SimulationResult(row, (trace, by_round))
+        known = {name: value for name, value in numbers.items() if not math.isnan(value)}
+        times = {"simulate_s": simulated - began, "check_s": clock.now() - simulated}
+        return SimulationResult(row.knowing(**known, **times), (trace, by_round))
 
 
 def _measured(trace: Trace, metrics: Metrics, by_round: Rounds | None) -> dict[str, float]:
