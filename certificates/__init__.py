@@ -78,29 +78,32 @@ def digest(content: Data, without: set[str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def check(proof: Data, instance: Data) -> Fraction:
+def check(proof: Data, instance: Data, expected: int = 0) -> Fraction:
     """Return the bound that a certificate proves; refuse it if it claims a stronger one."""
     require(digest(instance, PRESENTATION) == proof["instance"], "it is about another instance")
     require(digest(proof, {"digest"}) == proof["digest"], "it was changed: its digest does not match its content")
-    sense, value = proved(proof, instance)
+    sense, value = proved(proof, instance, expected)
     holds = sense * (Fraction(proof["bound"]) - value) >= 0
     require(holds, f"only {float(value):.17g} follows, not {proof['bound']:.17g}")
     return value
 
 
-def certified(proof: Data, instance: Data) -> float:
+def certified(proof: Data, instance: Data, expected: int = 0) -> float:
     """Return the bound that follows from the multipliers of a certificate, rounded to the safe side, or refuse them.
 
     The instance is not compared with the one that the certificate names, since the caller has just read it.
     """
-    sense, value = proved(proof, instance)
+    sense, value = proved(proof, instance, expected)
     bound = float(value)
     require(math.isfinite(bound), "the bound that follows is infinite")
     return bound if sense * (Fraction(bound) - value) >= 0 else math.nextafter(bound, sense * math.inf)
 
 
-def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
-    """Return the problem's sense (1 maximises, -1 minimises) and the bound that follows from the multipliers."""
+def proved(proof: Data, instance: Data, expected: int = 0) -> tuple[int, Fraction]:
+    """Return the problem's sense (1 maximises, -1 minimises) and the bound that follows from the multipliers.
+
+    A caller who knows the problem's sense gives it as `expected`: a rule with the other sense is refused.
+    """
     rule = rule_of(proof)
     known = OF_ALL | rule.reads | (OF_SIMULATIONS if rule.simulated else set())
     others = [name for name in proof if name not in known]
@@ -108,7 +111,10 @@ def proved(proof: Data, instance: Data) -> tuple[int, Fraction]:
     numbers = {name: content for name, content in proof.items() if name not in TEXTS}
     require(numeric(numbers), "its bound and multipliers must be numbers, not texts")
     require(proof.get("unit", 1) > 0, "the unit of prices is not positive")
-    return rule.bound(posed(proof, instance), proof)
+    sense, value = rule.bound(posed(proof, instance), proof)
+    words = f"the rule of {proof['problem']} returns the sense {sense}; the problem's is {expected}"
+    require(expected in (0, sense), words)
+    return sense, value
 
 
 def posed(proof: Data, instance: Data) -> Data:

@@ -146,7 +146,9 @@ def note(registry: Any, specs: Sequence[Any]) -> None:
 
 
 def _check_method(registry: Any, spec: Any) -> None:
-    """Raise `UsageError` if a method's paper or problem does not exist, or its id is another paper's or taken."""
+    """Raise `UsageError` if a method's or prover's paper or problem does not exist, or its id is not its own."""
+    if registry.kind == "prover":
+        registries["paper"].get(spec.id.partition(".")[0]).problem(spec.id)
     if not getattr(spec, "paper", None):
         return
     paper = registries["paper"].get(spec.paper)

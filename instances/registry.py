@@ -278,7 +278,10 @@ class PaperSpec:
     mixed: bool = False
 
     def __post_init__(self) -> None:
-        """Wrap `view` in the check of :meth:`accepted` and a cache."""
+        """Check the ids of problems; wrap `view` in the check of :meth:`accepted` and a cache."""
+        for problem in self.problems:
+            if not problem.id.startswith(f"{self.id}."):
+                raise UsageError(f"problem {problem.id!r}: its id must begin with its paper: {self.id}.{problem.id}")
         view = self.view
         object.__setattr__(self, "view", cached(functools.wraps(view)(lambda instance: view(self.accepted(instance)))))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.instances import clock
-from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.parameters import Parameter, Value
 from schedgap.instances.registry import PAPERS, MethodSpec, Registry
 from schedgap.instances.registry import no_reason as no_reason  # noqa: PLC0414 -- specs of models import it from here
@@ -99,7 +99,9 @@ class ModelSpec(MethodSpec):
     implied: Callable[[Any], tuple[float, bool]] | None = None
 
     def __post_init__(self) -> None:
-        """Add the `solver` parameter, which all models have."""
+        """Check the kind, and add the `solver` parameter, which all models have."""
+        if self.kind not in get_args(Kind):
+            raise UsageError(f"{self.id}: kind = {self.kind!r}: must be one of {', '.join(get_args(Kind))}")
         if SOLVER not in self.parameters:
             object.__setattr__(self, "parameters", (*self.parameters, SOLVER))
 

@@ -65,6 +65,42 @@ def paper(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def edited(paper: Path, old: str, new: str) -> Path:
+    """Return the sixth paper's file after a change of one text."""
+    text = (paper / "smith.py").read_text()
+    assert text.count(old) == 1
+    (paper / "smith.py").write_text(text.replace(old, new))
+    return paper / "smith.py"
+
+
+def test_a_rule_with_the_wrong_sense_proves_nothing_and_the_table_says_so(command: Command, paper: Path) -> None:
+    """Else a rule that bounds a minimum from above would certify any bound below it, and verify would agree."""
+    edited(paper, "return -1, sum(own", "return 1, sum(own")
+    run = command("compare", "--instance", "smith.toml", "--method", "smith.*", "--plugin", "smith.py", "--no-report")
+    assert "returns the sense 1; the problem's is -1" in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('Problem("smith.waiting"', 'Problem("waiting"', "problem 'waiting': its id must begin with its paper"),
+        ("ProverSpec(WAITING.id,", 'ProverSpec("smith.wating",', "unknown problem 'smith.wating'"),
+        ("decode=decode,", 'decode=decode, kind="exakt",', "kind = 'exakt'"),
+    ],
+)
+def test_what_a_paper_misnames_is_refused_when_it_is_loaded(paper: Path, old: str, new: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        sg.load_plugin(edited(paper, old, new))
+
+
+def test_a_rule_that_reads_an_array_at_a_symbol_is_explained(command: Command, paper: Path) -> None:
+    extra = "m.extra = pyo.Constraint(m.J, rule=lambda m, j: m.x[j, 0] <= view.hours[j])"
+    edited(paper, "    @m.Constraint(m.J)", f"    {extra}\n\n    @m.Constraint(m.J)")
+    run = command("explain", "smith.assignment", "--instance", "smith.toml", "--plugin", "smith.py")
+    assert run.returncode == 0, run.stderr
+    assert "put the data into a pyo.Param" in " ".join(run.stdout.split())
+
+
 def test_a_paper_from_outside_is_compared(command: Command, paper: Path) -> None:
     run = command("compare", "--instance", "smith.toml", "--paper", "smith", "--plugin", "smith.py", "--format", "json")
     assert run.returncode == 0, run.stderr

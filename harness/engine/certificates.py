@@ -11,6 +11,7 @@ from schedgap import certificates as rules
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.sealed import KeptFile
 from schedgap.instances.errors import UsageError
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 
 FOLDER = "certificates"
@@ -23,8 +24,13 @@ def certificate(about: Mapping[str, Any], multipliers: Mapping[str, Any], raw: M
     :data:`schedgap.certificates.REFUSED` if no bound follows.
     """
     content = {**about, **multipliers}
-    content["bound"] = rules.certified(content, raw)
+    content["bound"] = rules.certified(content, raw, _sense(content["problem"]))
     return content | {"digest": rules.digest(content, set())}
+
+
+def _sense(problem: str) -> int:
+    """Return -1 if the objective of a problem is minimised, else 1; a plug-in's rule might return the other sense."""
+    return {"min": -1, "max": 1}[PAPERS.get(problem.partition(".")[0]).problem(problem).sense]
 
 
 def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, Any]:
@@ -42,7 +48,7 @@ def read(file: KeptFile, about: Mapping[str, Any], bound: float) -> dict[str, An
 def checked(content: Mapping[str, Any], instance: Instance) -> str:
     """Derive a certificate's bound again from its multipliers; return ``bound … holds``, or raise `ValueError`."""
     try:
-        rules.check(content, instance.plain)
+        rules.check(content, instance.plain, _sense(content["problem"]))
     except rules.REFUSED as reason:
         raise ValueError(f"its certificate does not hold: {reason or type(reason).__name__}") from reason
     return f"bound {content['bound']:.10g} holds"

@@ -166,8 +166,9 @@ def measure(spec: ModelSpec, instance: Instance, large: bool = False) -> Sizes:
         began = time.perf_counter()
         with silent():
             form = compile_model(build(spec.build, view))
-    # The model may be empty on this instance, or too large for memory; the statement is printed in any case.
-    except (NotApplicableError, ValueError, StopIteration, MemoryError) as error:
+    # The model may be empty on this instance, too large for memory, or a plug-in's that cannot be built; the statement
+    # is printed in any case.
+    except Exception as error:
         return Sizes(**sizes, reason=clean(error, 300) or type(error).__name__)
     return Sizes(
         **sizes,

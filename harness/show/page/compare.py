@@ -59,7 +59,7 @@ def caption(run: Comparison, rows: Sequence[Row]) -> str:
 
 
 def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Return ``(method, message)`` pairs about violations, failures and skipped methods."""
+    """Return ``(method, message)`` pairs about violations, failures, skipped methods, and refused certificates."""
     several = len({row.fingerprint for row in rows}) > 1
     messages = []
     for row in rows:
@@ -73,6 +73,8 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
         elif row.failed or row.status == "skipped":
             reason = f": {clean(row.reason, 400)}" if row.reason else ""
             messages.append((name, f"{row.status}{reason}"))
+        elif row.reason:
+            messages.append((name, clean(row.reason, 400)))
     return frame.together(messages)
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from schedgap.certificates import REFUSED
+from schedgap.certificates import REFUSED, told
 from schedgap.harness.check import differ, judge
 from schedgap.harness.engine import certificates
 from schedgap.harness.engine import result as kept
@@ -268,7 +268,7 @@ def _certified(row: Row, multipliers: Content | None, raw: Mapping[str, Any]) ->
     try:
         proof = certificate(row.about, multipliers, raw)
     except REFUSED as reason:
-        return row.replace(reason=f"its bound is not certified: {reason or type(reason).__name__}"), None
+        return row.replace(reason=f"its bound is not certified: {told(reason)}"), None
     return row.replace(own_bound=proof["bound"]), proof
 
 

@@ -54,9 +54,18 @@ def building() -> Iterator[None]:
 
 
 def build(builder: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Call a model builder inside :func:`building`."""
-    with building():
-        return builder(*args, **kwargs)
+    """Call a model builder inside :func:`building`.
+
+    It raises `ValueError` if a rule reads a numpy array at an index of the model, which is a symbol in templates.
+    """
+    try:
+        with building():
+            return builder(*args, **kwargs)
+    except IndexError as error:
+        if "valid indices" not in str(error):
+            raise
+        words = "a rule reads an array at an index of the model, which is a symbol; put the data into a pyo.Param"
+        raise ValueError(words).with_traceback(error.__traceback__) from error
 
 
 def counted(model: pyo.ConcreteModel, units: Iterable[tuple[Any, float]]) -> None:
