@@ -90,7 +90,7 @@ def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
         one._ipython_display_()
     assert capsys.readouterr().out.splitlines() == [
         "✗ There is no number: is the model infeasible?",
-        *(f"✗ {wrong} is not it yet. Twice." for wrong in (1, -2, 0)),
+        *(f"✗ {wrong} is not it yet, to three digits. Twice." for wrong in (1, -2, 0)),
     ]
     assert str(checked[5]) == "✓ Right."
 
@@ -98,7 +98,7 @@ def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_model_that_nobody_has_changed_is_an_open_exercise() -> None:
     sealed = lessons.seal(2.0)
     said = [str(lessons.check(answer, sealed, "Twice.", before=3.0)) for answer in (..., 3.0, 3.0 + 1e-9, 2.0, 2.5)]
-    assert said == ["", "", "", "✓ Right.", "✗ 2.5 is not it yet. Twice."]
+    assert said == ["", "", "", "✓ Right.", "✗ 2.5 is not it yet, to three digits. Twice."]
     assert "infeasible" in str(lessons.check(None, sealed, before=3.0))
 
 

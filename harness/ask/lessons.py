@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +103,10 @@ def check(answer: Any, sealed: str, hint: str = "", *, before: float | None = No
         return AnswerCheck(False, "")
     if answer is None:
         return AnswerCheck(False, "✗ There is no number: is the model infeasible?")
+    if not isinstance(answer, Real):
+        return AnswerCheck(False, "✗ The answer is one number, such as 2.71.")
     right = sealed in {_seal(answer, step + near) for step in [_step(answer)] for near in (-1, 0, 1)}
-    return AnswerCheck(right, "✓ Right." if right else f"✗ {answer:g} is not it yet. {hint}")
+    return AnswerCheck(right, "✓ Right." if right else f"✗ {answer:g} is not it yet, to three digits. {hint}")
 
 
 def seal(answer: float) -> str:
