@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import altair as alt
 import IPython.display
 import pytest
+from conftest import ROOT
 
 from schedgap import instances
 from schedgap.harness.ask import lessons
@@ -93,6 +95,29 @@ def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
         *(f"✗ {wrong} is not it yet, to three digits. Twice." for wrong in (1, -2, 0)),
     ]
     assert str(checked[5]) == "✓ Right."
+    assert "one number" in str(lessons.check("2", sealed)) == str(lessons.check((1, 2), sealed))
+
+
+def test_a_lesson_without_answers_keeps_its_exercises(tmp_path: Path) -> None:
+    for lesson in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        lessons.without_answers(lesson, tmp_path / lesson.name)
+        before, after = (json.loads(path.read_text())["cells"] for path in (lesson, tmp_path / lesson.name))
+        assert "<details>" not in str(after)
+        assert [cell for cell in after if cell["cell_type"] == "code"] == [
+            cell for cell in before if cell["cell_type"] == "code"
+        ]
+        assert str(after).count("lessons.check(") == str([c for c in before if c["cell_type"] == "code"]).count(
+            "lessons.check("
+        )
+        assert len(after) < len(before)
+
+
+@pytest.mark.parametrize("text", [None, "no notebook", "{}"])
+def test_what_is_no_lesson_is_refused(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "one.ipynb").write_text(text)
+    with pytest.raises(UsageError, match=r"one\.ipynb"):
+        lessons.without_answers(tmp_path / "one.ipynb", tmp_path / "two.ipynb")
 
 
 def test_a_model_that_nobody_has_changed_is_an_open_exercise() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import json
 import math
+import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -105,8 +107,31 @@ def check(answer: Any, sealed: str, hint: str = "", *, before: float | None = No
         return AnswerCheck(False, "✗ There is no number: is the model infeasible?")
     if not isinstance(answer, Real):
         return AnswerCheck(False, "✗ The answer is one number, such as 2.71.")
+    answer = float(answer)
     right = sealed in {_seal(answer, step + near) for step in [_step(answer)] for near in (-1, 0, 1)}
     return AnswerCheck(right, "✓ Right." if right else f"✗ {answer:g} is not it yet, to three digits. {hint}")
+
+
+ANSWER = re.compile(r"<details>.*?</details>\s*", re.DOTALL)
+"""A hidden answer in a cell of text."""
+
+
+def without_answers(lesson: str | Path, copy: str | Path) -> None:
+    """Write a copy of a lesson without its hidden answers, to hand out to a class; the checks stay.
+
+    It raises `UsageError` if the lesson cannot be read, is no notebook, or the copy cannot be written.
+    """
+    try:
+        notebook = json.loads(Path(lesson).read_text("utf-8"))
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = ANSWER.sub("", "".join(cell["source"])).splitlines(keepends=True)
+        notebook["cells"] = [cell for cell in notebook["cells"] if cell["source"] or cell["cell_type"] != "markdown"]
+        Path(copy).write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{lesson}: is not a Jupyter notebook") from None
 
 
 def seal(answer: float) -> str:
