@@ -20,3 +20,7 @@ class UnknownNameError(UsageError):
 
 class NotApplicableError(UsageError):
     """A method or view does not apply to this instance; the message becomes the reason in a ``skipped`` row."""
+
+
+class TooManyError(NotApplicableError):
+    """There are too many schedules to list, or too many ways to form one."""

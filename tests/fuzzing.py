@@ -33,7 +33,7 @@ from schedgap.harness.studies import sweep
 from schedgap.harness.studies.compare import decisions
 from schedgap.harness.studies.compare.run import compare_here
 from schedgap.harness.studies.folders import check, reopen
-from schedgap.harness.studies.simulate.run import Options as Simulated
+from schedgap.harness.studies.simulate.run import SimulationOptions as Simulated
 from schedgap.harness.studies.simulate.run import resolve, rules_for
 from schedgap.heuristics.simulator import InvalidAssignmentError, ProgramError, messages, servers, simulate, workload
 from schedgap.heuristics.simulator.program import Program, Scheduler

@@ -23,7 +23,6 @@ from schedgap.harness.studies.compare.run import collected, read_run, unbounded
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
-from schedgap.instances.canonical import to_json
 from schedgap.models import MODELS
 
 EQ1 = "paper/oef-eq1"
@@ -82,8 +81,7 @@ def test_models_of_the_problem_come_before_those_of_wider_ones() -> None:
 
 
 def test_a_model_that_was_skipped_gives_way_to_the_next() -> None:
-    instance = to_json(sg.load("gen/20jobs"))
-    tasks = [MethodTask(instance, "x", "f", "hadar.srtf")]
+    tasks = [MethodTask(*sent(sg.load("gen/20jobs")), "hadar.srtf")]
     decided = tasks[0].blank_row(status="feasible", objective=1.0, verified=True)
     done, asked = [MethodResult(decided)], []
     while found := unbounded(tasks, done):
@@ -96,7 +94,7 @@ def test_a_model_that_was_skipped_gives_way_to_the_next() -> None:
 
 def test_a_wrong_bound_is_shown_though_nobody_asked_for_it() -> None:
     instance = sg.load("gen/20jobs")
-    task = MethodTask("", instance.name, instance.fingerprint, "hadar.srtf")
+    task = MethodTask(b"", instance.name, instance.fingerprint, "hadar.srtf")
     decided = task.blank_row(status="feasible", objective=10.0, verified=True)
     model = replace(task, method="hadar.p2.columns", helps=True)
     for bound, shown in ((12.0, ["hadar.srtf"]), (5.0, ["hadar.p2.columns", "hadar.srtf"])):

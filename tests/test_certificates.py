@@ -23,7 +23,7 @@ from schedgap import instances
 from schedgap.harness.engine.certificates import checked, export, read
 from schedgap.harness.engine.result import packed
 from schedgap.harness.engine.sealed import KeptFile, digest
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.show.page import blocks
 from schedgap.harness.studies.compare.row import Comparison
 from schedgap.harness.studies.compare.run import certify, compare, read_run
@@ -91,7 +91,7 @@ def result(method: str, ref: str, limits: Limits = SHORT) -> tuple[MethodResult,
     """Run a method on an instance; return its result, and the instance as plain data."""
     instance = instances.load(ref)
     text = to_json(instance)
-    task = MethodTask(text, instance.name, instance.fingerprint, method, limits=limits)
+    task = MethodTask(*sent(instance), method, limits=limits)
     return task.run(), json.loads(text)
 
 
@@ -126,7 +126,7 @@ RANDOM_METHODS = (
 def test_random_instances_have_certificates_on_the_right_side_of_verified_decisions(method: str, seed: int) -> None:
     instance = RANDOM.get(MODELS.get(method).paper).draw(np.random.default_rng(seed))
     text = to_json(instance)
-    found = MethodTask(text, instance.name, instance.fingerprint, method, limits=SHORT).run()
+    found = MethodTask(*sent(instance), method, limits=SHORT).run()
     if found.certificate is None:
         pytest.skip(f"no bound: {found.row.reason or found.row.status}")
     value = float(checker.check(plain(found.certificate), json.loads(text)))

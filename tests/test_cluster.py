@@ -156,7 +156,7 @@ def test_a_method_that_is_defined_here_runs_on_a_cluster(
 
 def test_a_worker_of_other_code_says_so() -> None:
     instance = load("paper/oef-eq1")
-    task = MethodTask("", instance.name, instance.fingerprint, "oef.cooperative", limits=Limits(), code="another")
+    task = MethodTask(b"", instance.name, instance.fingerprint, "oef.cooperative", limits=Limits(), code="another")
     row = pickle.loads(run_remotely(plugins.loaded(), plugins.dumps(task))).row
     assert row.status == "error"
     assert "other code" in str(row.reason)

@@ -15,10 +15,10 @@ from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.methods import specs
 from schedgap.harness.studies.compare.run import certify, compare_here
 from schedgap.harness.studies.compare.task import MethodTask
-from schedgap.harness.studies.simulate.run import Options, rules_for
+from schedgap.harness.studies.simulate.run import SimulationOptions, rules_for
 from schedgap.harness.studies.simulate.task import SimulationTask
 from schedgap.heuristics.simulator import POLICIES
-from schedgap.instances.canonical import to_json, validate
+from schedgap.instances.canonical import validate
 from schedgap.instances.errors import UsageError
 from schedgap.instances.registry import PAPERS
 
@@ -77,8 +77,7 @@ def nasty(draw: Any) -> dict[str, Any]:
 @given(nasty())
 def test_every_method_ends_in_an_orderly_verified_row(data: dict[str, Any]) -> None:
     instance = validate(data, "nasty")
-    text = to_json(instance)
-    results = [MethodTask(text, "nasty", instance.fingerprint, spec.id, limits=LIMITS).run() for spec in specs()]
+    results = [MethodTask(*sent(instance), spec.id, limits=LIMITS).run() for spec in specs()]
     for row in certify(result.row for result in results):
         assert row.status in {"optimal", "feasible", "skipped"}, (row.method, row.status, row.reason)
         assert row.verified is not False, (row.method, row.violations)
@@ -138,9 +137,8 @@ def nasty_jobs(draw: Any) -> dict[str, Any]:
 @given(nasty_jobs())
 def test_every_method_copes_with_nasty_jobs(data: dict[str, Any]) -> None:
     instance = validate(data, "nasty")
-    text = to_json(instance)
     chosen = [spec for spec in specs() if spec.paper in ("hadar", "gavel")]
-    results = [MethodTask(text, "nasty", instance.fingerprint, spec.id, limits=SMALL).run() for spec in chosen]
+    results = [MethodTask(*sent(instance), spec.id, limits=SMALL).run() for spec in chosen]
     for row in certify(result.row for result in results):
         assert row.status in ORDERLY, (row.method, row.status, row.reason)
         assert row.verified is not False, (row.method, row.violations)
@@ -168,7 +166,7 @@ def test_every_policy_copes_with_an_extreme(name: str) -> None:
     instance, at = named(name), list(FAMILY).index(name)
     slot_s = instance.horizon.slot_s if instance.horizon else 360.0
     with suppress(UsageError):
-        rules = rules_for(instance, Options(until_s=100 * slot_s))
+        rules = rules_for(instance, SimulationOptions(until_s=100 * slot_s))
         for policy in POLICIES.ids() if THOROUGH else POLICIES.ids()[at % 16 :: 16]:
             task = SimulationTask(sent(instance)[0], name, instance.fingerprint, policy, at, rules)
             row = task.run().row

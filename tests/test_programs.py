@@ -23,7 +23,7 @@ from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.given import verify
 from schedgap.harness.studies.folders import reopen
 from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
-from schedgap.harness.studies.simulate.run import Options, resolve, rules_for, simulate
+from schedgap.harness.studies.simulate.run import SimulationOptions, resolve, rules_for, simulate
 from schedgap.harness.studies.simulate.task import SimulationTask
 from schedgap.heuristics.simulator import POLICIES, ProgramError
 from schedgap.heuristics.simulator.messages import schema
@@ -61,7 +61,7 @@ def answering(run: str, number: int = FIRST_ROUND) -> str:
 
 def task(path: Path, **limits: float) -> SimulationTask:
     """Return the task that simulates a program on the small instance."""
-    rules, policy = rules_for(TINY, Options()), f"exec:{path}"
+    rules, policy = rules_for(TINY, SimulationOptions()), f"exec:{path}"
     given = (*sent(TINY), policy, 0, rules)
     return SimulationTask(*given, program=named(policy), limits=Limits(**limits))  # type: ignore[arg-type]
 

@@ -15,7 +15,7 @@ import pytest
 from certified import checker, plain, signed
 
 from schedgap.harness.check import differ, judge
-from schedgap.harness.engine.task import Limits
+from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.canonical import to_json
@@ -139,7 +139,7 @@ def test_bounds_hold_where_jobs_may_choose_among_pools(seed: int) -> None:
     for objective in ("flow", "slowdown", "weighted", "makespan"):
         setting, least = "" if objective == "flow" else f"?objective={objective}", best(seen, objective)
         for name in ("rigid.bound", "rigid.intervals", "rigid.starts")[: 3 if objective != "makespan" else 1]:
-            found = MethodTask(text, "t", seen.instance.fingerprint, f"{name}{setting}", limits=Limits(nodes=1)).run()
+            found = MethodTask(*sent(seen.instance), f"{name}{setting}", limits=Limits(nodes=1)).run()
             assert found.row.own_bound is not None
             assert 0 <= found.row.own_bound <= least * (1 + 1e-9), (name, objective)
             assert not found.row.unproved
@@ -274,7 +274,7 @@ def test_bounds_hold_for_jobs_of_microseconds(micros: tuple[int, ...]) -> None:
     seen = PAPERS.get("rigid").view(one.model_copy(update={"jobs": tuple(short)}))
     text = to_json(seen.instance)
     for name in ("rigid.bound", "rigid.intervals", "rigid.starts"):
-        found = MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(nodes=1)).run()
+        found = MethodTask(*sent(seen.instance), name, limits=Limits(nodes=1)).run()
         proof = plain(found.certificate) | {"bound": best(seen, "flow") * (1 + 1e-6) + 1e-15}
         with pytest.raises(checker.RefusedError, match="only"):
             checker.check(signed(proof, json.loads(text)), json.loads(text))
@@ -301,7 +301,7 @@ def test_starts_bound_no_less_than_a_fluid_and_no_schedule_with_interruptions(se
     seen = view(random_lines(seed, 30))
     text = to_json(seen.instance)
     fluid, starts = (
-        MethodTask(text, "t", seen.instance.fingerprint, name, limits=Limits(nodes=1)).run()
+        MethodTask(*sent(seen.instance), name, limits=Limits(nodes=1)).run()
         for name in ("rigid.intervals", "rigid.starts")
     )
     assert starts.row.own_bound >= fluid.row.own_bound * (1 - 5e-3)

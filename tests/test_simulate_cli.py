@@ -442,14 +442,14 @@ def test_the_bound_counts_from_the_first_arrival() -> None:
 
 
 def test_options_have_defaults_that_fit_the_instance() -> None:
-    from schedgap.harness.studies.simulate.run import Options, rules_for
+    from schedgap.harness.studies.simulate.run import SimulationOptions, rules_for
 
     fig1 = instances.load("paper/hadar-fig1")
-    assert rules_for(fig1, Options(until_s=1e9)) == Rules(1.0, 0.0, 1.0, 1e9)
+    assert rules_for(fig1, SimulationOptions(until_s=1e9)) == Rules(1.0, 0.0, 1.0, 1e9)
     endless = fig1.model_copy(update={"horizon": None})
-    assert rules_for(endless, Options(spread_factor=0.5, until_s=1e9)) == Rules(360.0, 10.0, 0.5, 1e9)
+    assert rules_for(endless, SimulationOptions(spread_factor=0.5, until_s=1e9)) == Rules(360.0, 10.0, 0.5, 1e9)
     with pytest.raises(UsageError, match="never advance"):
-        rules_for(fig1, Options(restart_s=1.0, until_s=1e9))
+        rules_for(fig1, SimulationOptions(restart_s=1.0, until_s=1e9))
 
 
 # --- CPUs and memory -------------------------------------------------------------------------------------------------

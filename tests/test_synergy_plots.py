@@ -12,7 +12,7 @@ from charts import channels, panels, record, records, scale_of, texts
 from schedgap.harness.show.drawing import figures
 from schedgap.harness.show.figure import Drawing, parts, plain_spec, rendered
 from schedgap.harness.show.plots.simulation import MAX_PANELS, against_lp1, rounds_beside_lp1
-from schedgap.harness.show.plots.style import Group, beside_bounds, clock, completion_cdf, looks, strips
+from schedgap.harness.show.plots.style import ValueGroup, beside_bounds, clock, completion_cdf, looks, strips
 from schedgap.harness.show.plots.synergy import MAX_SERVERS, speedups
 from schedgap.harness.studies.compare.row import Comparison
 from schedgap.harness.studies.compare.run import compare
@@ -176,7 +176,7 @@ def test_jobs_that_never_complete() -> None:
 
 def test_means_without_a_bound() -> None:
     times = {"a": 7200.0, "b": 9000.0}
-    chart = beside_bounds([Group(times, None)], "mean completion time [h]", looks(times), 3600.0)
+    chart = beside_bounds([ValueGroup(times, None)], "mean completion time [h]", looks(times), 3600.0)
     assert 'certified lower bound"]' not in texts(chart)
     assert not list(channels(chart, "strokeDash"))
     assert [each["value"] for each in records(chart)] == [2.0, 2.5]

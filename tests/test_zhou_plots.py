@@ -20,7 +20,7 @@ from schedgap.harness.show.drawing import figures as figures_of
 from schedgap.harness.show.drawing import registered
 from schedgap.harness.show.figure import Drawing, plain_spec, rendered
 from schedgap.harness.show.plots.gantt import NAMED_JOBS, server_rows
-from schedgap.harness.show.plots.style import Group, beside_bounds, dearest, looks
+from schedgap.harness.show.plots.style import ValueGroup, beside_bounds, dearest, looks
 from schedgap.harness.show.plots.zhou import gpu_bars, price_field
 from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.heuristics.admission.online import steps
@@ -299,7 +299,7 @@ def test_completion_times_stand_beside_the_bound(small: Comparison) -> None:
 
 
 def test_bars_of_one_group_without_bound() -> None:
-    chart = beside_bounds([Group({"a": 0.0, "b": 0.0}, None)], "x", looks("ab"))
+    chart = beside_bounds([ValueGroup({"a": 0.0, "b": 0.0}, None)], "x", looks("ab"))
     assert rendered(plain_spec(chart), "svg")
     assert not list(channels(chart, "strokeDash"))
 

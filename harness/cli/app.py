@@ -18,7 +18,7 @@ from typer import Option
 from typer.core import TyperGroup
 
 from schedgap.harness.cli.status import FAILED, INTERRUPTED, OK
-from schedgap.harness.show.table import USUALLY, WRITERS, Block, Format, Selection, of_texts, table
+from schedgap.harness.show.table import USUALLY, WRITERS, Block, OutputFormat, Selection, of_texts, table
 from schedgap.harness.show.text import percent, resuming
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import LARGEST_SEED, LEAST_MEMORY_MB, MOST_MEMORY_MB
@@ -228,10 +228,10 @@ def _text(descriptor: int, stream: TextIO | None, errors: str) -> TextIO:
     return io.TextIOWrapper(io.BufferedWriter(outlet), encoding, errors, line_buffering=lines)
 
 
-def finish(found: Found[Any], output: Format, report: bool, view: Selection = USUALLY) -> NoReturn:
+def finish(found: Found[Any], output: OutputFormat, report: bool, view: Selection = USUALLY) -> NoReturn:
     """Print the results, write the HTML page if wanted, and exit with the status of the study."""
     answer = write_results(found, output, view)
-    if not found.ok and output is not Format.TABLE:  # other formats have rows only
+    if not found.ok and output is not OutputFormat.TABLE:  # other formats have rows only
         say(answer)
     say(f"results: {found.folder}")
     if report and found.rows:
@@ -242,7 +242,7 @@ def finish(found: Found[Any], output: Format, report: bool, view: Selection = US
     raise typer.Exit(OK if found.ok else FAILED)
 
 
-def write_results(found: Found[Any], output: Format, view: Selection = USUALLY) -> str:
+def write_results(found: Found[Any], output: OutputFormat, view: Selection = USUALLY) -> str:
     """Print the results of a study to standard output, and return the first line, which says what is wrong, if so."""
     from schedgap.harness.show.page import blocks
     from schedgap.harness.show.table import Line
@@ -281,16 +281,18 @@ def say_damage(found: Found[Any]) -> None:
         say(f"left out: {len(damaged) - NAMED} more; harness verify {found.folder} lists them")
 
 
-def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: Format) -> None:
+def emit_lines(title: str, columns: tuple[str, ...], lines: Iterable[tuple[str, ...]], output: OutputFormat) -> None:
     """Print a listing to standard output."""
     rows = list(lines)
     records = [dict(zip(columns, line, strict=True)) for line in rows]
-    write([table(title if output is Format.TABLE else "", of_texts(columns), rows)], columns, records, output)
+    write([table(title if output is OutputFormat.TABLE else "", of_texts(columns), rows)], columns, records, output)
 
 
-def write(blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: Format) -> None:
+def write(
+    blocks: Sequence[Block], fields: Sequence[str], records: Sequence[Mapping[str, Any]], output: OutputFormat
+) -> None:
     """Print blocks (format ``table``) or records (all other formats) to standard output."""
-    if output is Format.TABLE:
+    if output is OutputFormat.TABLE:
         from schedgap.harness.show.terminal import show
 
         show(stdout(), blocks)
@@ -338,7 +340,7 @@ SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random
 SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of each run. Repeatable.")]
 MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of a worker (MB).")]
 ResultsOption = Annotated[Path, Option(help="Parent folder of the new results folder.")]
-FormatOption = Annotated[Format, Option("--format", help="Output format of the rows.")]
+FormatOption = Annotated[OutputFormat, Option("--format", help="Output format of the rows.")]
 ReportOption = Annotated[bool, Option(help="Also write report.html and figures.")]
 TopOption = Annotated[int, Option(min=0, help="Rows to show at most; 0: 10 of a comparison, all otherwise.")]
 AllRowsOption = Annotated[bool, Option("--all-rows", help="Show all rows.")]
@@ -367,7 +369,7 @@ def study(run: Callable[..., Any]) -> Callable[..., None]:
         ] = None,
         results: ResultsOption = Path("results"),
         resume: Annotated[Path | None, Option(help="Complete this results folder; finished rows are kept.")] = None,
-        output: FormatOption = Format.TABLE,
+        output: FormatOption = OutputFormat.TABLE,
         report: ReportOption = True,
         top: TopOption = 0,
         all_rows: AllRowsOption = False,

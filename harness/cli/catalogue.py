@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from schedgap.harness.cli.app import INSTANCES, METHODS, FormatOption, app, emit_lines, say, stdout
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.show.table import Format
+from schedgap.harness.show.table import OutputFormat
 from schedgap.instances.errors import UsageError
 
 Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
@@ -21,7 +21,7 @@ Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figur
 
 
 @app.command("list")
-def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatOption = Format.TABLE) -> None:
+def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatOption = OutputFormat.TABLE) -> None:
     """List instances, methods or other entries, each with its source."""
     columns: tuple[str, ...]
     lines: Sequence[tuple[str, ...]]

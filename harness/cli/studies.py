@@ -17,7 +17,7 @@ from schedgap.harness.cli import app as cli
 from schedgap.harness.cli import catalogue
 from schedgap.harness.cli.status import FAILED, OK
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.show.table import Format, Selection
+from schedgap.harness.show.table import OutputFormat, Selection
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MOST_THREADS
 from schedgap.instances.text import counted
@@ -111,12 +111,12 @@ def certify(
 ) -> Any:
     """Measure the schedule in a log against a certified bound. Other policies run on the same jobs."""
     from schedgap.harness.studies.certify import certify as run
-    from schedgap.instances.importers import Options
+    from schedgap.instances.importers import SimulationOptions
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
     read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
     counts, columns = catalogue.gpu_counts(gpus, of_log=True), catalogue.columns_of(map_)
-    options = Options(columns=columns, gpus=counts, **read)
+    options = SimulationOptions(columns=columns, gpus=counts, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
     given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
     given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
@@ -189,11 +189,11 @@ def simulate(
     **running: Any,
 ) -> Any:
     """Simulate schedulers round by round. Histories are checked, and times compared with certified bounds."""
-    from schedgap.harness.studies.simulate.run import COMPARED, Options
+    from schedgap.harness.studies.simulate.run import COMPARED, SimulationOptions
     from schedgap.harness.studies.simulate.run import simulate as run
 
     own = {"round_s": round_s, "restart_s": restart_s, "spread_factor": spread_factor}
-    options = Options.of_command(until_h, profiling_min, window, **own)
+    options = SimulationOptions.of_command(until_h, profiling_min, window, **own)
     limits = Limits(time_limit, memory_mb=memory_mb)
     policies = [*(policy or []), *(more or [])] or COMPARED
     found = run(instance, policies, **vars(options), seed=seed, limits=limits, **running)
@@ -282,7 +282,7 @@ def table(
     sort: Annotated[str, Option(metavar="COLUMN", help="Sort by this column; -ratio: largest first.")] = "",
     columns: Annotated[str, Option(help="Columns to show: method,gap,solve_s.")] = "",
     verbose: cli.VerboseOption = False,
-    output: cli.FormatOption = Format.TABLE,
+    output: cli.FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Print the rows of a results folder again."""
     from schedgap.harness.studies.folders import reopen
@@ -296,7 +296,7 @@ def table(
 @cli.app.command()
 def merge(
     folders: Annotated[list[Path], Argument(help="Results folders of the same command and code.")],
-    output: cli.FormatOption = Format.TABLE,
+    output: cli.FormatOption = OutputFormat.TABLE,
     results: cli.ResultsOption = Path("results"),
     report: cli.ReportOption = True,
 ) -> None:
@@ -314,7 +314,7 @@ def diff(
     before: Annotated[Path, Argument(help="Results folder, or figures.json of harness reproduce.")],
     after: Annotated[Path, Argument(help="Results folder of a later run.")],
     tolerance: Annotated[float, Option(min=0, max=1, help="Relative tolerance of numbers.")] = 1e-6,
-    output: cli.FormatOption = Format.TABLE,
+    output: cli.FormatOption = OutputFormat.TABLE,
 ) -> None:
     """List what got better, worse or slower between two runs. Exit with 1 if anything but times got worse."""
     from schedgap.harness.show import diff as diffing
@@ -325,7 +325,7 @@ def diff(
     for run in (first, second):
         cli.say_damage(run)
     found = diffing.diff(first, second, tolerance)
-    if output is Format.TABLE:
+    if output is OutputFormat.TABLE:
         cli.write(diffing.blocks(found), (), (), output)
     else:
         for line in (diffing.sentence(found), *found.reasons):
@@ -346,7 +346,7 @@ def verify(
     model: Annotated[Path | None, Option(help="The model's .json file; by default named like the solution.")] = None,
     bound: Annotated[bool, Option(help="Run the cheapest model that bounds the problem, for the gap.")] = True,
     time_limit: Annotated[float | None, Option(help="Seconds for that model; 20 by default.")] = None,
-    output: cli.FormatOption = Format.TABLE,
+    output: cli.FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Check a results folder, or decisions from elsewhere. Exit with 1 if one of them does not hold."""
     if bool(paths) == bool(solution):
@@ -359,7 +359,7 @@ def verify(
         lines = check(paths[0])
         bad = sum(bool(line.wrong) for line in lines)
         idle = sum(not (line.wrong or line.holds) for line in lines)
-        columns = ("result", "what holds", "what is wrong")[: 2 if output is Format.TABLE and not bad else 3]
+        columns = ("result", "what holds", "what is wrong")[: 2 if output is OutputFormat.TABLE and not bad else 3]
         cli.emit_lines(str(paths[0]), columns, (line[: len(columns)] for line in lines), output)
         rest = f"; {idle} have nothing to show (skipped, or failed)" if idle else ""
         cli.say(f"{len(lines) - bad - idle} of {len(lines) - idle} results and tables hold{rest}")

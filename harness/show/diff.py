@@ -41,7 +41,7 @@ Change = Literal["better", "worse", "same", "appeared", "vanished", "none"]
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedFields:
     """What is compared in the rows of a kind of study: names of fields in the rows' plain data.
 
     Parameters
@@ -67,25 +67,25 @@ LIMITED = tuple(f"{prefix}_bound_s" for prefix in BOUNDED.values())
 """Bounds that a simulation computes under a time limit."""
 
 COMPARED = {
-    "compare": Compared(
+    "compare": ComparedFields(
         ("fingerprint", "method", "seed", "limits"),
         ("method", "instance", "seed", "limits"),
         (COMPARE["objective"], COMPARE["own_bound"]),
         "solve_s",
     ),
-    "simulate": Compared(
+    "simulate": ComparedFields(
         ("fingerprint", "policy", "seed", *RULES),
         ("policy", "instance", "seed"),
         (SIMULATE["ttd_s"], SIMULATE["jct_mean_s"], *(SIMULATE[name] for name in LIMITED)),
         "simulate_s",
     ),
-    "audit": Compared(("id",), ("id",), (AUDIT["verdict"],), "seconds"),
-    "reproduce": Compared(
+    "audit": ComparedFields(("id",), ("id",), (AUDIT["verdict"],), "seconds"),
+    "reproduce": ComparedFields(
         ("figure", "place", "method", "what", "published"),
         ("figure", "method", "what"),
         (REPRODUCE["verdict"],),
     ),
-    "adversary": Compared(("heuristic",), ("heuristic",), (ADVERSARY["ratio"], ADVERSARY["exceeded"])),
+    "adversary": ComparedFields(("heuristic",), ("heuristic",), (ADVERSARY["ratio"], ADVERSARY["exceeded"])),
 }
 """What is compared, by kind of study."""
 
@@ -209,7 +209,7 @@ def diff(before: Found[Any], after: Found[Any], tolerance: float = TOLERANCE) ->
 
 
 def _change(
-    what: Compared,
+    what: ComparedFields,
     before: tuple[Any, Mapping[str, Any]],
     after: tuple[Any, Mapping[str, Any]],
     tolerance: float,
@@ -253,7 +253,7 @@ def _trouble(before: Any, after: Any) -> str:
     return f"{old} → {new}" + (f": {after.reason}" if after.reason else "") if ends_badly and old != new else ""
 
 
-def _tests(what: Compared, changes: Iterable[RowChange]) -> Iterator[MethodTest]:
+def _tests(what: ComparedFields, changes: Iterable[RowChange]) -> Iterator[MethodTest]:
     """Test each method on one mean per instance, because seeds and limits are not independent samples."""
     shown, first = what.shown[0], what.values[0].label
     records = [

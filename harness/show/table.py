@@ -348,7 +348,7 @@ def _json(value: Any) -> str:
     return re.sub(unsafe, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """How rows are printed to standard output."""
 
     TABLE = "table"
@@ -358,11 +358,11 @@ class Format(StrEnum):
     JSON = "json"
 
 
-WRITERS: dict[Format, Callable[[Sequence[Block], Sequence[str], Sequence[Mapping[str, Any]]], str]] = {
-    Format.MARKDOWN: lambda blocks, fields, records: to_markdown(blocks),
-    Format.LATEX: lambda blocks, fields, records: to_latex(blocks),
-    Format.CSV: lambda blocks, fields, records: to_csv(fields, records),
-    Format.JSON: lambda blocks, fields, records: to_json(records),
+WRITERS: dict[OutputFormat, Callable[[Sequence[Block], Sequence[str], Sequence[Mapping[str, Any]]], str]] = {
+    OutputFormat.MARKDOWN: lambda blocks, fields, records: to_markdown(blocks),
+    OutputFormat.LATEX: lambda blocks, fields, records: to_latex(blocks),
+    OutputFormat.CSV: lambda blocks, fields, records: to_csv(fields, records),
+    OutputFormat.JSON: lambda blocks, fields, records: to_json(records),
 }
 """Function that writes each format; Markdown and LaTeX need the blocks, CSV and JSON the records."""
 

@@ -43,7 +43,7 @@ from schedgap.harness.studies.compare.methods import Spec, select, solved_by
 from schedgap.harness.studies.compare.row import Comparison
 from schedgap.harness.studies.compare.run import compare
 from schedgap.harness.studies.simulate.row import Simulation
-from schedgap.harness.studies.simulate.run import USUAL, Options, resolve
+from schedgap.harness.studies.simulate.run import USUAL, SimulationOptions, resolve
 from schedgap.harness.studies.simulate.run import run as simulate
 from schedgap.instances.canonical import parse, read_mapping
 from schedgap.instances.catalogue import MAX_REFERENCE, load
@@ -94,7 +94,7 @@ Choice = Name | SweepGrid
 
 
 class SweepRules(Record):
-    """Options of simulations (:class:`schedgap.harness.studies.simulate.run.Options`), each a value or a list."""
+    """The :class:`~schedgap.harness.studies.simulate.run.SimulationOptions` of a sweep, each a value or a list."""
 
     round_s: float | tuple[float, ...] | None = None
     restart_s: float | tuple[float, ...] | None = None
@@ -103,13 +103,13 @@ class SweepRules(Record):
     profiling_min: float | tuple[float, ...] | None = None
     window: Text | tuple[Text, ...] | None = None
 
-    def kinds(self, whole: bool = False) -> dict[str, Options]:
+    def kinds(self, whole: bool = False) -> dict[str, SimulationOptions]:
         """Return every combination of options, labelled by the varied ones (``round_s=90``), or by all if `whole`."""
         options = self.model_dump(exclude_none=True)
         vary = {name: value if isinstance(value, tuple) else (value,) for name, value in options.items()}
         labels = [name for name, values in vary.items() if whole or len(values) > 1]
         settings: list[dict[str, Any]] = [*combinations(vary)]
-        return {query({name: one[name] for name in labels}): Options.of_command(**one) for one in settings}
+        return {query({name: one[name] for name in labels}): SimulationOptions.of_command(**one) for one in settings}
 
 
 class AbsentDataError(UsageError):

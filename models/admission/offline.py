@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances.errors import TooManyError
 from schedgap.instances.moldable import Runs
 from schedgap.instances.views.admission import FROM_ARRIVAL, UTILITY, AdmissionView
 from schedgap.models.engine import moldable
@@ -153,7 +154,7 @@ def _none_in_time(view: AdmissionView, problem: str) -> str | None:
 def _too_many(view: AdmissionView, problem: str) -> str | None:
     try:
         schedules(view, problem)
-    except moldable.TooManyError as error:
+    except TooManyError as error:
         return str(error)
     return None
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.errors import TooManyError
 from schedgap.instances.views.hadar import HadarView
 from schedgap.models.engine.gangs.progress import usable
 
@@ -35,10 +35,6 @@ MOST_MIXES = 200
 """Largest number of mixes of types that a gang may have in a slot."""
 
 Mix = tuple[int, ...]
-
-
-class TooManyError(NotApplicableError):
-    """There are too many schedules, or mixes of types in a slot, to enumerate."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
+from schedgap.instances.errors import TooManyError
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine import moldable
 from schedgap.models.engine.solve import counted
@@ -183,7 +184,7 @@ def _register(name: str) -> None:
     def too_many(view: ZhouView, complete: bool) -> str | None:
         try:
             candidates(view, complete)
-        except moldable.TooManyError as error:
+        except TooManyError as error:
             return f"{error}; zhou.{name}.columns makes them as needed"
         return None
 

@@ -27,7 +27,7 @@ NOTHING = {"completed": "completes no job", "admitted": "admits no job", "runnin
 
 
 @dataclass(frozen=True)
-class Runs:
+class MethodRuns:
     """All certified results of one method, and their gaps."""
 
     rows: Sequence[Row]
@@ -94,13 +94,13 @@ def answer(rows: Sequence[Row], brief: bool = False) -> str:
     return "; ".join(filter(None, clauses))
 
 
-def by_method(rows: Iterable[Row]) -> list[Runs]:
+def by_method(rows: Iterable[Row]) -> list[MethodRuns]:
     """Return the results of each method; methods are sorted by their largest gap."""
-    found = [Runs(group, gaps(group)) for group in grouped(sorted(rows, key=lambda row: row.method), "method")]
+    found = [MethodRuns(group, gaps(group)) for group in grouped(sorted(rows, key=lambda row: row.method), "method")]
     return sorted(found, key=lambda runs: runs.gaps.largest)
 
 
-def _of_a_model(own: Runs) -> str:
+def _of_a_model(own: MethodRuns) -> str:
     row = own.rows[0]
     if own.optimal == "optimal":
         return f"{own.name} finds the optimum, {number(row.objective)}, in {seconds(row.solve_s)}"
@@ -109,13 +109,13 @@ def _of_a_model(own: Runs) -> str:
     return _clause(own.name, own)
 
 
-def _clause(name: str, runs: Runs) -> str:
+def _clause(name: str, runs: MethodRuns) -> str:
     if runs.nothing:
         return f"{name} {runs.nothing}"
     return f"{name} is {runs.optimal or f'{runs.amount} from optimal'}"
 
 
-def _loss(own: Runs) -> str:
+def _loss(own: MethodRuns) -> str:
     """Return a clause with the price and the loss of a method made for a narrower problem, or an empty string."""
     losses = [row.loss for row in own.rows if row.loss is not None]
     if not losses or own.nothing:
@@ -133,7 +133,7 @@ def _price(rows: Sequence[Row]) -> str:
     return "".join(f"the price of {one.requires} is {between(one.at_least, one.at_most)}" for one in prices(rows)[:1])
 
 
-def _variant(own: Runs, alike: Sequence[Runs]) -> str:
+def _variant(own: MethodRuns, alike: Sequence[MethodRuns]) -> str:
     """Return how far the best other setting of the algorithm is from optimal, if that is better."""
     best = next(runs for runs in alike if base_id(runs.name) == base_id(own.name))
     settings = best.name.partition("?")[2]
@@ -143,7 +143,7 @@ def _variant(own: Runs, alike: Sequence[Runs]) -> str:
     return f", with {settings} {best.optimal or best.amount}"
 
 
-def _defaults(own: Runs, variant: str) -> str:
+def _defaults(own: MethodRuns, variant: str) -> str:
     """Return the algorithm's own values of the settings that the best variant changes: `` (alpha=4)``."""
     if own.name not in HEURISTICS:
         return ""
@@ -153,7 +153,7 @@ def _defaults(own: Runs, variant: str) -> str:
     return f" ({', '.join(values)})"
 
 
-def _baselines(own: Runs, certified: Iterable[Row]) -> list[Row]:
+def _baselines(own: MethodRuns, certified: Iterable[Row]) -> list[Row]:
     """Return the results of the baselines that share the algorithm's objective.
 
     A baseline made for a narrower problem is measured by the bound of the algorithm's problem. A baseline that may do
@@ -164,7 +164,7 @@ def _baselines(own: Runs, certified: Iterable[Row]) -> list[Row]:
     return [measured_in(row, by_case[row.case]) if row.case in by_case else row for row in rows]
 
 
-def _baseline(own: Runs, others: Sequence[Runs]) -> str:
+def _baseline(own: MethodRuns, others: Sequence[MethodRuns]) -> str:
     best = others[0]
     row = best.rows[0]
     name = f"{'best ' * (len(others) > 1)}baseline {best.name.removeprefix(f'{row.paper}.')}"

@@ -94,7 +94,7 @@ def total_times(data: Histories) -> Drawn:
     if len({row.fingerprint for row in data.rows}) > 1 or not any(bounds):
         return None
     times = {bound: {row.policy: row.ttd_s or 0.0 for row in rows if row.ttd_bound_s == bound} for bound in bounds}
-    groups = [style.Group(times[bound], bound, f"bound {data.clock.text(bound or 0.0)}") for bound in bounds]
+    groups = [style.ValueGroup(times[bound], bound, f"bound {data.clock.text(bound or 0.0)}") for bound in bounds]
     chart = style.beside_bounds(groups, data.clock.label(SIMULATE["ttd_s"].words), data.looks, data.clock.seconds)
     return chart, data.n(len(rows), len(data.rows))
 
@@ -191,7 +191,7 @@ def mean_times(data: Histories) -> Drawn:
         return None
     bound_s = next((row.jct_bound_s for row in shown if row.jct_bound_s), None)
     brackets = "In brackets: upper estimate of the ratio to the best possible mean, by the bound. " if bound_s else ""
-    group = style.Group({row.policy: row.jct_mean_s or 0.0 for row in shown}, bound_s)
+    group = style.ValueGroup({row.policy: row.jct_mean_s or 0.0 for row in shown}, bound_s)
     chart = style.beside_bounds([group], data.clock.label(SIMULATE["jct_mean_s"].words), data.looks, data.clock.seconds)
     return chart, brackets + data.n(len(shown), len(data.rounds))
 

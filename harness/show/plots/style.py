@@ -405,7 +405,7 @@ def completion_cdf(times_s: Mapping[str, Array], looks: Mapping[str, Look], unit
 
 
 @dataclass(frozen=True)
-class Group:
+class ValueGroup:
     """Values by method with their common lower bound, and a name if there are several groups."""
 
     values: Mapping[str, float]
@@ -413,7 +413,7 @@ class Group:
     name: str = ""
 
 
-def beside_bounds(groups: Sequence[Group], title: str, looks: Mapping[str, Look], unit: float = 1.0) -> Any:
+def beside_bounds(groups: Sequence[ValueGroup], title: str, looks: Mapping[str, Look], unit: float = 1.0) -> Any:
     """Return a bar chart with a panel per group; each bar shows its ratio to the group's lower bound."""
     records: list[dict[str, Any]] = [
         {

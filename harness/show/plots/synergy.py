@@ -143,7 +143,7 @@ def mean_times(data: Compared) -> Drawn:
     """Mean time from arrival to completion of all jobs, by method."""
     results = data.results(RUN.id)
     drawn = some(results[: style.MAX_ROWS])
-    group = style.Group({row.method: row.objective or 0.0 for row in drawn}, drawn[0].best_bound)
+    group = style.ValueGroup({row.method: row.objective or 0.0 for row in drawn}, drawn[0].best_bound)
     title = data.clock.label("mean completion time")
     chart = style.beside_bounds([group], title, data.looks, data.clock.seconds)
     source = drawn[0].bound_from

@@ -202,7 +202,7 @@ def completion_times(data: Compared, arch: str) -> Drawn:
     kinds = {"completion": "without interruptions", "preemptive": "jobs may be interrupted"}
     results = {text: data.results(f"zhou.{arch}.{kind}")[: style.MAX_ROWS] for kind, text in kinds.items()}
     groups = [
-        style.Group({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
+        style.ValueGroup({row.method: row.objective or 0.0 for row in rows}, rows[0].best_bound, text)
         for text, rows in results.items()
         if rows
     ]

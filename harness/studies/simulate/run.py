@@ -43,7 +43,7 @@ ROUND_S, RESTART_S = 360.0, 10.0
 
 
 @dataclass(frozen=True)
-class Options:
+class SimulationOptions:
     """Options of a simulation as the user gave them; :func:`rules_for` replaces ``None`` by the instance's defaults."""
 
     round_s: float | None = None
@@ -99,7 +99,7 @@ def simulate(
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
     """
     references, policies = several(instance), several(policies)
-    options = Options(round_s, restart_s, spread_factor, until_s, profiling_s, window)
+    options = SimulationOptions(round_s, restart_s, spread_factor, until_s, profiling_s, window)
     arguments = {
         "instance": references,
         "policy": tuple(policies),
@@ -119,7 +119,7 @@ def simulate(
 def run(
     references: Sequence[Reference],
     policies: Iterable[str],
-    options: Mapping[str, Options],
+    options: Mapping[str, SimulationOptions],
     *,
     seeds: Sequence[int],
     limits: Limits,
@@ -146,7 +146,7 @@ def run(
 def plan(
     instances: Sequence[Instance],
     chosen: Sequence[PolicySpec],
-    options: Mapping[str, Options],
+    options: Mapping[str, SimulationOptions],
     seeds: Sequence[int],
     limits: Limits,
 ) -> list[Task[Any]]:
@@ -200,7 +200,7 @@ def judged(found: Finished) -> list[SimulationRow]:
 STUDY = Study("simulate", (SimulationResult, Bound), collected, _tables, judged)
 
 
-def rules_for(instance: Instance, options: Options) -> Rules:
+def rules_for(instance: Instance, options: SimulationOptions) -> Rules:
     """Return the rules of a simulation of `instance`; raise `UsageError` if they are out of range."""
     if not instance.jobs:
         raise UsageError(f"{instance.name}: a simulation needs jobs; this instance has none")

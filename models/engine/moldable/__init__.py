@@ -2,10 +2,10 @@
 
 from schedgap.models.engine.moldable.generation import MoldablePricing, too_large
 from schedgap.models.engine.moldable.jobs import CapacityGrid, MoldableJobs, runs
-from schedgap.models.engine.moldable.placements import TooManyError, schedules, starts
+from schedgap.models.engine.moldable.placements import schedules, starts
 from schedgap.models.engine.moldable.solving import solve
 
 __all__ = [
-    "CapacityGrid", "MoldableJobs", "MoldablePricing", "TooManyError", "runs", "schedules", "solve", "starts",
+    "CapacityGrid", "MoldableJobs", "MoldablePricing", "runs", "schedules", "solve", "starts",
     "too_large",
 ]  # fmt: skip

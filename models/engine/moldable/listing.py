@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, Bools, Ints
+from schedgap.instances.errors import TooManyError
 from schedgap.models.engine.columns import Choice, Columns, Domain, Generated, Packer, choose
 from schedgap.models.engine.moldable.generation import MoldablePricing
 from schedgap.models.engine.moldable.jobs import MoldableJobs, Scheduled, columns_of
-from schedgap.models.engine.moldable.placements import Placement, TooManyError, schedules
+from schedgap.models.engine.moldable.placements import Placement, schedules
 from schedgap.models.engine.solve import SolveOptions
 
 LESS = 0.75

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array, Bools, Ints
-from schedgap.instances.errors import NotApplicableError
+from schedgap.instances.errors import TooManyError
 from schedgap.instances.moldable import Machines, RunOptions, Runs
 from schedgap.models.engine.moldable.jobs import MoldableJobs
 
@@ -75,10 +75,6 @@ def _splits(number: int, room: list[int]) -> Iterator[tuple[int, ...]]:
     for here in range(min(number, room[0]) + 1):
         for rest in _splits(number - here, room[1:]):
             yield (here, *rest)
-
-
-class TooManyError(NotApplicableError):
-    """There are too many schedules to enumerate."""
 
 
 def starts(options: RunOptions, earliest: Ints, end: Ints | int) -> Ints:
