@@ -111,12 +111,12 @@ def certify(
 ) -> Any:
     """Measure the schedule in a log against a certified bound. Other policies run on the same jobs."""
     from schedgap.harness.studies.certify import certify as run
-    from schedgap.instances.importers import SimulationOptions
+    from schedgap.instances.importers import Options
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
     read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
     counts, columns = catalogue.gpu_counts(gpus, of_log=True), catalogue.columns_of(map_)
-    options = SimulationOptions(columns=columns, gpus=counts, **read)
+    options = Options(columns=columns, gpus=counts, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
     given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
     given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
