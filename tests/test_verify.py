@@ -14,11 +14,11 @@ from conftest import Command
 from test_integrity import digests, forge
 
 import schedgap as sg
+from schedgap.harness.show.measures import SIMULATE
 from schedgap.harness.studies.compare.consistent import TOLD
 from schedgap.harness.studies.compare.row import OF_METHODS, TOGETHER
 from schedgap.harness.studies.folders import Checked, check, reopen
-from schedgap.harness.studies.simulate import row as simulated
-from schedgap.harness.studies.simulate.task import TOLD as TOLD_OF_POLICIES
+from schedgap.harness.studies.simulate.row import MEASURED
 from schedgap.instances.canonical import to_json
 
 DAY = "gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600"
@@ -41,7 +41,7 @@ RUNS: dict[str, Callable[[Path], Any]] = {
 
 SILENT = {
     "row": {*TOLD} - {"status", "solver", "seed", "limits", "key"},
-    "simulation": {*TOLD_OF_POLICIES, "seed", "options", "reason"},
+    "simulation": {*(n for n in MEASURED if SIMULATE[n].origin != "history"), "seed", "options", "reason"},
     "bound": {"took_s", "round_s", "reason"},
     "finding": {"found", "tested", "failed", "numbers", "seconds", "narrower", "witnesses"},
     "slice": {"tried", "proved", "shrunk", "elite"},
@@ -131,7 +131,7 @@ def test_fields_that_follow_from_others_are_not_taken_from_a_journal(folder: Pat
         pytest.skip("its rows are derived from slices or counts")
     derived = {
         "row": {**dict.fromkeys((*TOGETHER, *OF_METHODS), 0.0), "instance": "another"},
-        "simulation": dict.fromkeys(simulated.TOGETHER, 0.0),
+        "simulation": dict.fromkeys((name for name, one in SIMULATE.items() if one.origin == "run"), 0.0),
     }
     before = [row.as_dict() for row in reopen(folder).rows]
     for name, value in derived[lines[0]["record"]].items():
