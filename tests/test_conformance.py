@@ -88,7 +88,7 @@ def test_bounds_have_certificates_that_hold_as_they_are_only(spec: Spec, results
     if found.row.own_bound is None:
         pytest.skip("no bound")
     assert found.certificate is not None
-    proof, instance = plain(found.certificate), json.loads(task(spec).instance_json)
+    proof, instance = plain(found.certificate), task(spec).instance.plain
     checker.check(proof, instance)
     better = -0.01 if found.row.sense == "max" else 0.01
     changed = proof | {"bound": proof["bound"] + better * max(abs(proof["bound"]), 1e-3)}
@@ -179,7 +179,6 @@ def test_the_checker_rejects_mutilated_decisions(spec: Spec, results: dict[str, 
 
 
 def test_rows_have_plain_values(results: dict[str, MethodResult]) -> None:
-    import json
 
     for result in results.values():
         assert isinstance(result.row, Row)
