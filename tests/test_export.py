@@ -245,7 +245,8 @@ def test_a_library_is_written_again_the_same_and_only_gets_better(tmp_path: Path
     by_method = {line["method"]: line for line in csv.DictReader(before.decode().splitlines())}
     assert {(e["method"], e["objective"]) for e in entries} == {(m, line["objective"]) for m, line in by_method.items()}
     assert by_method["oef.cooperative"]["objective"] == "4.5"
-    assert by_method["oef.cooperative"]["bound"] == "4.50000010062"  # it allows what checkers let decisions miss
+    # It allows what checkers let decisions miss; the last digits depend on the multipliers.
+    assert 4.5000001 < float(by_method["oef.cooperative"]["bound"]) < 4.5000002
     assert by_method["oef.maxmin"]["objective"] == ""  # it optimises another objective
     sums = dict(line.split("  ")[::-1] for line in (tmp_path / "a" / "SHA256SUMS").read_text().splitlines())
     digests = {name: hashlib.sha256((tmp_path / "a" / name).read_bytes()).hexdigest() for name in sums}

@@ -262,7 +262,7 @@ def test_clamping_elementwise_keeps_the_server_within_its_capacity() -> None:
     want = np.array([A[1:], B[1:], C[1:]])
     base = np.minimum(want, [share(g) for g in gpus])
     room = np.array([SERVER[1:]])
-    hosts = kernels.Hosts(np.zeros(1, np.int64), np.array([8]), room, room)
+    hosts = kernels.SynergyHosts(np.zeros(1, np.int64), np.array([8]), room, room)
     entries, amount = kernels.pack(gpus, np.zeros((3, 1), np.int64), want[:, None], base[:, None], True, True, hosts)
     assert entries.tolist() == [[0, 0, 4], [1, 0, 3], [2, 0, 1]]
     assert amount.tolist() == [[12.0, 100.0], [4.0, 187.5], [3.0, 62.5]]
