@@ -19,7 +19,7 @@ from schedgap.harness.engine.study import Finished
 from schedgap.harness.engine.task import sent
 from schedgap.harness.show.page.compare import headline, lines
 from schedgap.harness.studies.compare.methods import bounding
-from schedgap.harness.studies.compare.run import collected, read_run, unbounded
+from schedgap.harness.studies.compare.run import collected, read_run, staged, unbounded
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
@@ -90,6 +90,21 @@ def test_a_model_that_was_skipped_gives_way_to_the_next() -> None:
     assert asked == [spec.id for spec in bounding("hadar", "hadar.utility")]
     failed = MethodResult(tasks[0].blank_row(status="error").replace(method=asked[0]), helps=True)
     assert unbounded(tasks, [done[0], failed]) == []  # it ran and found nothing; another one would take as long
+
+
+def test_every_model_of_the_narrower_problem_has_its_turn() -> None:
+    """A method for a narrower problem needs the bound of that one, too, which may be that of its last model."""
+    task = MethodTask(*sent(sg.load("paper/oef-eq1")), "oef.rounding")
+    models = bounding("oef", HEURISTICS.get("oef.rounding").aims)
+    assert len(models) > len(bounding("oef", HEURISTICS.get("oef.rounding").problem))
+    decided = MethodResult(task.blank_row(status="feasible", objective=1.0, verified=True))
+    done, asked = [decided], []
+    _, _, *bounds = staged([task], bound=True)
+    for stage in bounds:
+        found = stage(done)
+        asked += [one.method for one in found]
+        done += [MethodResult(one.blank_row(status="skipped"), helps=True) for one in found]
+    assert {spec.id for spec in models} <= {*asked}
 
 
 def test_a_wrong_bound_is_shown_though_nobody_asked_for_it() -> None:

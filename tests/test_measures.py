@@ -29,6 +29,7 @@ from schedgap.harness.show.measures import (
 )
 from schedgap.harness.show.page import columns, rigid
 from schedgap.harness.studies.adversary.row import Adversary, Worst
+from schedgap.harness.studies.audit import claims
 from schedgap.harness.studies.audit.row import Audit, Finding
 from schedgap.harness.studies.compare.row import MEASURED, STORED, TOGETHER, Comparison, Row
 from schedgap.harness.studies.compare.summary import MethodSummary, SolverSummary
@@ -40,6 +41,7 @@ from schedgap.heuristics.simulator.metrics import Metrics
 from schedgap.instances.registry import PAPERS
 
 assert schedgap.instances.views
+assert claims  # registered, like the papers, whichever files ran before
 
 ONE: dict[str, Any] = {
     "compare": row("hadar.online", "f" * 64, 4.0),

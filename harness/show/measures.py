@@ -7,7 +7,8 @@ runs, figures, macros of papers and the documentation read it; the order is that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from inspect import cleandoc
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -298,7 +299,7 @@ COMPARE = listed(
     Measure("core_share", "core", "Share of a core that a search got, if the clock ended it.", PERCENT, clock=True),
     Measure("cross_check", "cross-check", "Relative difference of the objective that CBC finds.", PERCENT,
             sense="min"),
-    Measure("reason", "why", WHY),
+    Measure("reason", "why", "Why it was skipped, or failed, or why its bound is not certified."),
     Measure("key", "key", KEY),
     Measure("claim", "claim", "What the solver says and no certificate shows, in words."),
 )  # fmt: skip
@@ -374,12 +375,7 @@ SLOWEST = "mean over the rounds, in devices of the slowest type."
 MODEL = "The model that gives this bound."
 
 
-def _history(name: str, header: str, meaning: str, format: Format, *rest: Any, **more: Any) -> Measure:
-    return replace(Measure(name, header, meaning, format, *rest, **more), origin="history")
-
-
-def _run(name: str, header: str, meaning: str, format: Format = TEXT, *rest: Any, **more: Any) -> Measure:
-    return replace(Measure(name, header, meaning, format, *rest, **more), origin="run")
+_history, _run = partial(Measure, origin="history"), partial(Measure, origin="run")
 
 
 def _bounded(prefix: str, name: str, header: str, meaning: str, **more: Any) -> tuple[Measure, Measure, Measure]:

@@ -199,7 +199,8 @@ def staged(tasks: Sequence[MethodTask], probes: bool = True, bound: bool = False
     may refute what models claim. With `bound`, models run at the end where a decision has no bound.
     """
     selected = {_place(task, task.method): task for task in tasks}
-    models = [(task, spec) for task in tasks if isinstance(spec := find_spec(task.method), ModelSpec)]
+    chosen = [(task, find_spec(task.method)) for task in tasks]
+    models = [(task, spec) for task, spec in chosen if isinstance(spec, ModelSpec)]
     wanted = [replace(task, method=h.id, helps=True) for task, spec in models for h in related(spec)]
     starts = {_place(task, task.method): selected.get(_place(task, task.method), task) for task in wanted}
     first = [task for task in starts.values() if probes or not task.helps]
@@ -214,7 +215,8 @@ def staged(tasks: Sequence[MethodTask], probes: bool = True, bound: bool = False
         return [*(_started(task, done) for task in ordered), *rest, *(_started(task, done) for task in paced)]
 
     # A model that is skipped leaves its bound to the next one.
-    tries = max((len(bounding(spec.paper, spec.problem)) for spec in map(_spec, tasks)), default=0) if bound else 0
+    asked = {(spec.paper, problem) for _, spec in chosen for problem in (spec.problem, spec.aims) if bound and problem}
+    tries = max((len(bounding(*problem)) for problem in asked), default=0)
     return [lambda done: first, others, *[partial(unbounded, tasks)] * tries]
 
 
@@ -246,10 +248,6 @@ def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list
                 if status.get(place) != "skipped":
                     break
     return list(missing.values())
-
-
-def _spec(task: MethodTask) -> Spec:
-    return find_spec(task.method)
 
 
 def _method(result: MethodResult) -> str:
