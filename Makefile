@@ -61,7 +61,7 @@ reproduce reproduce-whole: install
 	$(BIN)/harness diff results/$(SIZE).json $(REPRODUCED)/*-*
 
 keep-reproductions keep-reproductions-whole:
-	cp $(REPRODUCED)/*-*/figures.json results/$(SIZE).json
+	$(BIN)/python results/keep.py results/$(SIZE).json $(REPRODUCED)/*-*
 
 # Run the sweep that lesson 09 reads, and keep it. Its searches are limited by a count, and find the same everywhere.
 KEPT := build/lesson09

@@ -26,7 +26,7 @@ from schedgap.harness.show.page.compare import answers
 from schedgap.harness.show.page.reproduce import notes
 from schedgap.harness.show.table import Table, of_texts, table
 from schedgap.harness.show.table import to_markdown as to_table
-from schedgap.harness.studies.reproduce.row import Reproduction, read_rows
+from schedgap.harness.studies.reproduce.row import VERDICTS, Reproduction, kind, read_rows
 from schedgap.harness.studies.reproduce.setting import known
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.registry import PAPERS
@@ -125,6 +125,8 @@ def reproductions(app: Sphinx) -> None:
     tables = (ROOT / f"results/{name}.json" for name in ("reproductions-whole", "reproductions"))
     whole, small = (replace(read_rows(table), settings=known()) for table in tables)
 
+    write(app, "verdicts.md", f"Whole:\n\n{of_verdicts(whole)}\n\nSmall:\n\n{of_verdicts(small)}\n")
+
     def verdicts(figure: str, results: Reproduction) -> str:
         cells = [[column.cell(row) for column in columns] for row in results.of(figure)]
         table = re.sub("(?<=[:.])(?=[a-z])", "\u200b", to_table([Table("", columns, cells)]))
@@ -138,13 +140,33 @@ def reproductions(app: Sphinx) -> None:
         small_one = f"\n````{{dropdown}} Small version: {command} --quick\n{verdicts(figure, small)}\n````\n"
         compared = f"`{command}`: {verdicts(figure, whole)}{small_one}" if setting.runs else verdicts(figure, small)
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
-        page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n"])
+        page = pages.setdefault(
+            setting.paper, [f"# {heading(setting.paper)}: figures and tables\n\n{said(setting.paper)}"]
+        )
         page.append(
             f"## {setting.place}: {setting.title}\n\n{compared}\n\n"
             f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
         )
     for paper, page in pages.items():
         write(app, f"figures/{paper}.md", "\n".join(page))
+
+
+def of_verdicts(found: Reproduction) -> str:
+    """Return a table of figures by paper and verdict."""
+    used = [verdict for verdict in VERDICTS if found.verdicts[verdict]]
+    cells = []
+    for paper in dict.fromkeys(one.paper for one in found.settings.values()):
+        names: dict[str, list[str]] = {}
+        for id in (id for id, one in found.settings.items() if one.paper == paper):
+            names.setdefault(kind(found.verdict(id)), []).append(id.partition("/")[2])
+        cells.append([paper, *(", ".join(names.get(verdict, [])) for verdict in used)])
+    return to_table([Table("", of_texts(("paper", *used)), cells)])
+
+
+def said(paper: str) -> str:
+    """Return what came back of a paper and what did not, in a few sentences."""
+    summary = ROOT / "reproductions" / paper / "summary.md"
+    return summary.read_text() if summary.exists() else ""
 
 
 ANSWER = "hadar.p2.columns", "hadar.online", "hadar.gavel_throughput"
@@ -183,8 +205,8 @@ def measures(app: Sphinx) -> None:
     """Write the table of measures: the columns of every kind of row, with units, and which values are better."""
     columns = of_texts(("column", "in tables", "unit", "better", "meaning"))
     parts = []
-    for kind, title in KINDS.items():
-        rows = [(m.name, m.header, m.unit, BETTER.get(m.sense, ""), m.meaning) for m in TABLES[kind].values()]
+    for study, title in KINDS.items():
+        rows = [(m.name, m.header, m.unit, BETTER.get(m.sense, ""), m.meaning) for m in TABLES[study].values()]
         parts.append(f"````{{dropdown}} {title}\n{to_table([table('', columns, rows)])}````\n")
     write(app, "measures.md", "\n".join(parts))
 

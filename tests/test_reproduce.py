@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,17 +23,20 @@ from schedgap.harness.show.page import to_html
 from schedgap.harness.show.page.frame import published_section
 from schedgap.harness.show.plots.reproduce import is_numeric
 from schedgap.harness.show.plots.reproduce import records_of as drawn_of
+from schedgap.harness.studies.audit.claims import CLAIMS
 from schedgap.harness.studies.compare.methods import select
 from schedgap.harness.studies.compare.run import compare_here
 from schedgap.harness.studies.published import COMPARE
-from schedgap.harness.studies.reproduce.measure import Statistic, _is, evidence, interval, rows, shared
+from schedgap.harness.studies.reproduce.measure import TIED, Statistic, _is, evidence, interval, rows, shared
 from schedgap.harness.studies.reproduce.row import (
     DIRECTION,
+    EXCLUDED,
     IMPOSSIBLE,
     NOT,
     NOT_TESTABLE,
     ONLY,
     REPRODUCED,
+    UNJUDGED,
     VERDICTS,
     Case,
     Evidence,
@@ -127,41 +132,71 @@ def written(folder: Path, text: str = MINE) -> Path:
         (Evidence(True, excluded=True), {}, REPRODUCED),
         (Evidence(False), {}, NOT),
         (Evidence(False, direction=True), {}, DIRECTION),
-        (Evidence(False, direction=True, excluded=True), {}, IMPOSSIBLE),
+        (Evidence(False, direction=True, excluded=True), {}, EXCLUDED),
         (Evidence(None), {}, NOT_TESTABLE),
         (Evidence(False), {"x": Evidence(False), "y": Evidence(True)}, "only if y"),
         (Evidence(None), {"x": Evidence(True)}, "only if x"),
-        (Evidence(False, excluded=True), {"x": Evidence(False)}, IMPOSSIBLE),
+        (Evidence(False, excluded=True), {"x": Evidence(False)}, NOT),
+        (Evidence(False, direction=True, excluded=True), {"x": Evidence(False)}, DIRECTION),
+        (Evidence(False, excluded=True), {"x": Evidence(False, excluded=True), "y": Evidence(None)}, EXCLUDED),
+        (Evidence(True, reduced=True), {}, DIRECTION),
+        (Evidence(False, reduced=True), {"x": Evidence(True, reduced=True)}, DIRECTION),
+        (Evidence(None, tied=True), {}, NOT_TESTABLE),
     ],
 )
 def test_verdicts(stated: Evidence, narrower: dict[str, Evidence], verdict: str) -> None:
     assert decide(stated, narrower) == verdict
 
 
-evidences = st.builds(Evidence, st.sampled_from([True, False, None]), st.booleans(), st.booleans())
-
-
-@given(evidences, st.dictionaries(st.text("abc", min_size=1), evidences, max_size=3))
-def test_a_verdict_is_one_of_six_and_never_better_than_the_evidence(
-    stated: Evidence, narrower: dict[str, Evidence]
+@pytest.mark.parametrize(
+    ("stated", "others", "complete", "verdict"),
+    [
+        (Evidence(False, excluded=True), {}, True, IMPOSSIBLE),
+        (Evidence(False, excluded=True), {}, False, EXCLUDED),
+        (Evidence(False, excluded=True, reduced=True), {}, True, EXCLUDED),
+        (Evidence(False, excluded=True), {"x": Evidence(False, excluded=True, reduced=True)}, True, EXCLUDED),
+        (Evidence(False, excluded=True), {"x": Evidence(False)}, True, NOT),
+    ],
+)
+def test_a_paper_is_contradicted_only_in_its_own_complete_setting(
+    stated: Evidence, others: dict[str, Evidence], complete: bool, verdict: str
 ) -> None:
-    verdict = decide(stated, narrower)
+    """Our own choices, a small version, or an alternative that no bound excludes leave room for the printed number."""
+    assert decide(stated, others, complete) == verdict
+
+
+evidences = st.builds(
+    Evidence, st.sampled_from([True, False, None]), st.booleans(), st.booleans(), reduced=st.booleans()
+)
+
+
+@given(evidences, st.dictionaries(st.text("abc", min_size=1), evidences, max_size=3), st.booleans())
+def test_a_verdict_is_never_better_than_the_evidence(
+    stated: Evidence, narrower: dict[str, Evidence], complete: bool
+) -> None:
+    verdict = decide(stated, narrower, complete)
+    tried = [one for one in (stated, *narrower.values()) if one.agrees is not None]
     assert kind(verdict) in VERDICTS
-    assert (verdict == REPRODUCED) == (stated.agrees is True)
+    assert (verdict == REPRODUCED) == (stated.agrees is True and not stated.reduced)
     if kind(verdict) == ONLY:
-        assert any(one.agrees and verdict == f"only if {name}" for name, one in narrower.items())
-    if verdict in (DIRECTION, NOT, IMPOSSIBLE):
-        assert stated.agrees is False
-        assert not any(one.agrees for one in narrower.values())
+        assert any(one.agrees and not one.reduced and verdict == f"only if {name}" for name, one in narrower.items())
+    if verdict in (NOT, EXCLUDED, IMPOSSIBLE):
+        assert not any(one.agrees for one in tried)
+    if verdict in (EXCLUDED, IMPOSSIBLE):
+        assert all(one.excluded for one in tried)
+    if verdict == IMPOSSIBLE:
+        assert complete
+        assert not any(one.reduced for one in tried)
 
 
 @given(st.lists(st.sampled_from(list(VERDICTS)), max_size=5))
 def test_a_figure_is_as_good_as_its_worst_part(verdicts: list[str]) -> None:
     found = worst(verdicts)
     order = list(VERDICTS)
-    assert found in (*verdicts, NOT_TESTABLE)
-    if found != NOT_TESTABLE:
-        assert all(order.index(found) >= order.index(one) for one in verdicts if one != NOT_TESTABLE)
+    judged = [one for one in verdicts if one not in UNJUDGED]
+    assert found in (verdicts or [NOT_TESTABLE])
+    assert (found in UNJUDGED) == (not judged)
+    assert all(order.index(found) >= order.index(one) for one in judged)
 
 
 def printed(value: float, quantity: str = "jct_mean_ratio:hadar.fifo", **more: object) -> Number:
@@ -305,6 +340,62 @@ def test_files_that_cannot_be(tmp_path: Path, old: str, new: str, message: str) 
     assert "\n" not in str(caught.value)
 
 
+def test_what_the_paper_leaves_open_is_declared(tmp_path: Path) -> None:
+    """A choice for an assumption names it, and a file with assumptions is not complete."""
+    declared = '[[assumptions]]\nname = "order"\nours = "as printed"\nwhy = "The text has none."\n[[runs]]'
+    named = MINE.replace("{ setting", '{ assumption = "order", setting')
+    with pytest.raises(UsageError, match=r"only_if\.assumption = order"):
+        read(written(tmp_path, named))
+    with pytest.raises(UsageError, match="complete = true: false: the paper leaves open order"):
+        read(written(tmp_path, "complete = true\n" + MINE.replace("[[runs]]", declared)))
+    setting = read(written(tmp_path, named.replace("[[runs]]", declared)))
+    assert [str(one) for one in setting.assumptions] == ["order: as printed"]
+
+
+def test_other_choices_that_change_a_verdict_are_named() -> None:
+    def case(method: str, value: float) -> Case:
+        return Case("", (), {}, method, {"ttd_h": value}, {})
+
+    item = {"method": "a", "quantity": "ttd_h", "value": 1.0, "tolerance": 0.1}
+    other = {"assumption": "order", "setting": "upside down", "instead": {"a": "b"}}
+    same = {"assumption": "order", "setting": "sideways", "instead": {"a": "c"}}
+    content = {
+        "title": "t",
+        "place": "Fig. 0",
+        "assumptions": [{"name": "order", "ours": "as printed"}],
+        "runs": [{"instances": ["gen/20jobs"], "policies": ["a", "b", "c"]}],
+        "numbers": [{**item, "only_if": [other, same]}],
+    }
+    setting = Setting.model_validate_json(json.dumps(content))
+    (row,) = rows(setting, [case("a", 1.0), case("b", 2.0), case("c", 1.05)])
+    assert (row.verdict, row.flips) == (REPRODUCED, ("order, upside down: not reproduced",))
+    (row,) = rows(setting, [case("a", 2.0), case("b", 1.0), case("c", 3.0)])
+    assert (row.verdict, row.flips) == ("only if upside down", ("order, upside down: reproduced",))
+    (row,) = rows(setting, [case("a", 1.0), case("b", 1.0), case("c", 1.0)])
+    assert (row.verdict, row.note) == (NOT_TESTABLE, TIED)
+
+
+def test_as_good_as_allows_equal_values() -> None:
+    content = {
+        "title": "t",
+        "place": "Fig. 0",
+        "runs": [{"instances": ["gen/20jobs"], "policies": ["a", "b", "c"]}],
+        "orders": [{"order": ["a", "b"], "quantity": "ttd_h", "ties": ties} for ties in (True, False)],
+    }
+    setting = Setting.model_validate_json(json.dumps(content))
+    cases = [Case("", (), {}, method, {"ttd_h": value}, {}) for method, value in (("a", 1.0), ("b", 1.0), ("c", 2.0))]
+    assert [row.verdict for row in rows(setting, cases)] == [REPRODUCED, NOT]
+
+
+def test_a_claim_of_the_audit_stands_in_for_a_run() -> None:
+    printed = [{"what": "Prices", "value": "1.5", "claim": "admission.slip.total"}, {"what": "Days"}]
+    content = {"title": "t", "place": "part 1", "needs": "machines", "printed": printed}
+    setting = Setting.model_validate_json(json.dumps(content))
+    assert [row.verdict for row in rows(setting, [])] == ["audited: admission.slip.total", NOT_TESTABLE]
+    linked = [one.claim for setting in known().values() for one in setting.printed if one.claim]
+    assert set(linked) <= {claim.id for claim in CLAIMS}
+
+
 def test_what_is_said_once_is_written_out(tmp_path: Path) -> None:
     shared = """
 title = "Two seeds"
@@ -392,7 +483,7 @@ def test_a_setting_of_ones_own(mine: Reproduction, command: Command) -> None:
     ended = command(*words)
     assert ended.returncode == 0, ended.stderr
     rows = json.loads(ended.stdout)
-    assert [row["verdict"] for row in rows[:3]] == [IMPOSSIBLE, IMPOSSIBLE, REPRODUCED]
+    assert [row["verdict"] for row in rows[:3]] == [EXCLUDED, EXCLUDED, REPRODUCED]
     assert rows[0]["cases"] == 4
     assert rows[0]["low"] < rows[0]["measured"] < rows[0]["high"]
     assert rows[0]["certified"].startswith("≤ ")
@@ -401,6 +492,7 @@ def test_a_setting_of_ones_own(mine: Reproduction, command: Command) -> None:
     assert rows[2]["measured"] == "at 2 of 2 values of load"
     assert rows[3]["verdict"] == NOT
     assert rows[3]["elsewhere"][0].startswith("upside down: 0.5: ")
+    assert rows[3]["flips"] == []
     assert (folder / "report.html").exists()
     assert command("verify", folder).returncode == 0
     assert json.loads(command(*words, "--no-report").stdout) == rows
@@ -473,7 +565,7 @@ def test_a_small_version_has_the_same_rows(mine: Reproduction, tmp_path: Path) -
     small = reproduce([str(written(tmp_path))], jobs=1, quick=True)
     assert [row.what for row in small.rows] == [row.what for row in mine.rows]
     first = small.rows[0]
-    assert (first.cases, first.verdict) == (2, IMPOSSIBLE)
+    assert (first.cases, first.verdict) == (2, EXCLUDED)
 
 
 def test_worked_examples_come_back() -> None:
@@ -537,9 +629,16 @@ def test_the_kept_table_is_of_the_settings_as_they_are(name: str) -> None:
         (row.figure, row.what, row.method) for row in wanted
     ]
     assert not [row for row in kept.rows if row.trouble]
-    page = (ROOT / "docs" / "figures.md").read_text()
-    for paper in dict.fromkeys(one.paper for one in known().values()):
-        names: dict[str, list[str]] = {}
-        for id in (id for id, one in known().items() if one.paper == paper):
-            names.setdefault(kind(kept.verdict(id)), []).append(id.partition("/")[2])
-        assert f"| {paper} | {' | '.join(', '.join(names.get(verdict, [])) for verdict in VERDICTS)} |" in page
+
+
+def test_a_run_of_some_figures_replaces_their_rows_in_the_kept_table(tmp_path: Path) -> None:
+    found = reproduce(["oef/fig2"], jobs=1, results=tmp_path)
+    assert found.folder
+    table = tmp_path / "kept.json"
+    rows = [row.as_dict() for row in read_rows(ROOT / "results/reproductions.json").rows]
+    gone = {**rows[0], "figure": "oef/fig99"}
+    table.write_text(json.dumps([gone, *({**row, "note": "old"} for row in rows)]))
+    subprocess.run([sys.executable, ROOT / "results/keep.py", table, found.folder], check=True)
+    merged = read_rows(table).rows
+    assert [(row.figure, row.what) for row in merged] == [(row["figure"], row["what"]) for row in rows]
+    assert all((row.note == "old") == (row.figure != "oef/fig2") for row in merged)

@@ -92,7 +92,9 @@ fractions of the GPUs, CPUs and memory of each GPU type."""
 
 
 def menu(read: Sensitive, weight: Array) -> Menu:
-    """Return the undominated configurations with at least fair progress.
+    """Return the configurations (GPU type, CPUs, memory) of each class of jobs that can be best.
+
+    They give at least the fair progress, and none is worse than another in progress and in use.
 
     `weight` has the ``(n,)`` factors from iterations per second to the objective.
     """

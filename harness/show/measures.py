@@ -538,7 +538,8 @@ REPRODUCE = listed(
     Measure("certified", "certified",
             "Limit that a certified bound sets, at least or at most, and the model that it comes from."),
     Measure("verdict", "verdict", "Verdict computed from the numbers.", sense="same"),
-    Measure("elsewhere", "elsewhere", "Values measured in settings that the paper does not state.", DATA),
+    Measure("elsewhere", "elsewhere", "Values measured under other choices for what the paper leaves open.", DATA),
+    Measure("flips", "flips", "Other choices under which the verdict is another, with that verdict.", DATA),
     Measure("note", "note", "A remark."),
     Measure("trouble", "trouble", "Runs that failed or are WRONG."),
 )  # fmt: skip

@@ -289,7 +289,7 @@ def antman(a: Architecture, context: Context, *, restart_slots: int = 0) -> Zhou
 
 
 def jain(a: Architecture, context: Context, *, types: Literal["any", "ideal"] = "any") -> ZhouSchedule:
-    """Return the schedule by τ of the greedy algorithm of Jain et al., which serves jobs by weight per consumption.
+    """Return the schedule of the greedy algorithm of Jain et al.: jobs by weight per resources used, highest first.
 
     Each job takes the schedule that completes first, in any configuration of workers and PSs (``any``) or in that of
     its ideal case (``ideal``), as all other baselines do.

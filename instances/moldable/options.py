@@ -77,7 +77,11 @@ def rates(
 def _seconds(
     job: Job, position: int, workers: Sequence[WorkerType], servers: Sequence[PSType]
 ) -> tuple[list[float], list[float], list[float], list[float]]:
-    """Return the seconds of a mini-batch by worker type, of an update by PS type and in a ring, and of a transfer."""
+    """Return the seconds that a job's steps take: a mini-batch, an update by PSs or in a ring, and a transfer.
+
+    The lists have a mini-batch's time by worker type, an update's by PS type, an update's in a ring (one value), and
+    a transfer's by worker type.
+    """
     profile = job.distributed or DistributedProfile()
     if together := profile.colocated_rate_per_s:
         apart = max(1 / (profile.spread_rate_per_s or together) - 1 / together, 0.0)

@@ -9,7 +9,7 @@ from schedgap.harness.show.page.columns import REPRODUCE as COLUMNS
 from schedgap.harness.show.page.frame import Group, Page
 from schedgap.harness.show.table import USUALLY, Block, Line, Note, Selection, explained, listed, table
 from schedgap.harness.show.text import clean
-from schedgap.harness.studies.reproduce.row import NOT_TESTABLE, REPRODUCED, VERDICTS, ReproducedRow, Reproduction, kind
+from schedgap.harness.studies.reproduce.row import REPRODUCED, UNJUDGED, VERDICTS, ReproducedRow, Reproduction, kind
 from schedgap.harness.studies.reproduce.setting import Setting
 from schedgap.instances.text import counted
 
@@ -24,17 +24,22 @@ def heading(found: Reproduction, setting: Setting) -> str:
 
 
 def _untested(row: ReproducedRow) -> bool:
-    return row.verdict == NOT_TESTABLE
+    return kind(row.verdict) in UNJUDGED
 
 
 def notes(found: Reproduction, setting: Setting) -> list[tuple[str, str]]:
-    """Return ``(subject, note)`` pairs about a figure: failures, other settings, and parts that are not reproduced."""
+    """Return ``(subject, note)`` pairs about a figure.
+
+    They have the assumptions, on which of them verdicts depend, failures, and remarks on what is not reproduced.
+    """
     pairs = [("note", clean(setting.note, LONGEST))] if setting.note else []
     pairs += [("needs", clean(setting.needs, LONGEST))] if setting.needs else []
+    pairs += [("assumption", clean(f"{one}. {one.why}", LONGEST)) for one in setting.assumptions]
     for row in found.of(setting.id):
         subject = f"{row.method} {row.what}".strip() if row.method else row.what
         pairs += [(subject, f"WRONG or failed: {row.trouble}")] if row.trouble else []
-        pairs += [(subject, clean(f"measured where {line}", LONGEST)) for line in row.elsewhere]
+        pairs += [(subject, clean(f"measured with {line}", LONGEST)) for line in row.elsewhere]
+        pairs += [(subject, clean(f"depends on {line}", LONGEST)) for line in row.flips]
         pairs += [(subject, clean(row.note, LONGEST))] if row.note and row.verdict != REPRODUCED else []
     return frame.together(pairs)
 

@@ -190,7 +190,10 @@ def _with(content: Document, holder: Any, key: Any, value: Any) -> Document:
 
 
 def _complexity(value: float) -> tuple[int, float]:
-    """Return a number's complexity: its digits, then its size."""
+    """Return how hard a number is to read: its significant digits first, then its size.
+
+    The adversary prefers the simpler of two instances that are equally bad; 0.5 is simpler than 0.4871.
+    """
     return (len(f"{float(value):.12g}".replace(".", "").strip("0")), abs(value))
 
 

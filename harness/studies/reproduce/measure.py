@@ -15,8 +15,8 @@ from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.measures import KNOWN, smaller_is_better
 from schedgap.harness.show.text import Side, limit, number, numbers
 from schedgap.harness.studies.published import agrees, measured_as, split, value_of
-from schedgap.harness.studies.reproduce.row import Case, Evidence, ReproducedRow, decide
-from schedgap.harness.studies.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend
+from schedgap.harness.studies.reproduce.row import AUDITED, NOT_TESTABLE, Case, Evidence, ReproducedRow, decide
+from schedgap.harness.studies.reproduce.setting import Alternative, Item, Number, Order, Printed, Setting, Trend
 from schedgap.instances.text import some
 
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
@@ -29,6 +29,9 @@ WIDE = 0.5
 
 NOT_RUN = "Nothing of this run is about it; --quick leaves out what takes longest."
 """Note on an item that could be measured, but was not."""
+
+TIED = "All policies give the same value: nothing queues, so that these runs do not tell them apart."
+"""Note on an item about policies that do not differ in what was run."""
 
 TRACE = 0.002
 """Values that differ relatively by less than this have no order, and ratios this close to 1 have no direction."""
@@ -52,10 +55,10 @@ class Statistic:
 
 
 def rows(setting: Setting, cases: Sequence[Case]) -> Iterator[ReproducedRow]:
-    """Yield a row for every compared item of a setting, and a row for everything printed that cannot be tested."""
-    for text in setting.printed or (("",) if not setting.runs else ()):
-        what, _, printed = text.rpartition(": ")
-        yield ReproducedRow(setting.id, setting.place, what or setting.title, published=printed or None)
+    """Yield a row for every compared item of a setting, and a row for everything printed that is not run."""
+    for one in setting.printed or ([Printed(what=setting.title)] if not setting.runs else ()):
+        verdict = f"{AUDITED}: {one.claim}" if one.claim else NOT_TESTABLE
+        yield ReproducedRow(setting.id, setting.place, one.what, published=one.value or None, verdict=verdict)
     for item in setting.items:
         yield _row(setting, item, cases)
 
@@ -63,27 +66,36 @@ def rows(setting: Setting, cases: Sequence[Case]) -> Iterator[ReproducedRow]:
 def _row(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) -> ReproducedRow:
     stated, fields = _judged(setting, item, cases)
     fields.pop("text", None)
-    others = {}
+    others: list[tuple[Alternative, Evidence]] = []
     elsewhere = []
     for other in item.only_if:
         if (changed := _instead(item, other)) == item:
             continue
         judged, measured = _judged(setting, changed, cases)
-        others[other.setting] = judged
+        others.append((other, judged))
         if judged.agrees is not None:
             elsewhere.append(f"{other.setting}: {measured.get('text', numbers(measured.get('measured')))}")
     methods = item.order if isinstance(item, Order) else (item.method, split(item.quantity)[1])
     failed = [case for case in cases if case.run == setting.run_of(item.run).name and case.trouble]
     trouble = some([case.trouble for case in failed if case.method in methods], 2)
+    unseen = "" if stated.agrees is not None or trouble or setting.needs else TIED if stated.tied else NOT_RUN
     return ReproducedRow(
         figure=setting.id,
         place=item.place or setting.place,
-        verdict=decide(stated, others),
+        verdict=decide(stated, {one.setting: evidence for one, evidence in others}, setting.complete),
         elsewhere=tuple(elsewhere),
-        note=item.note if stated.agrees is not None or trouble or setting.needs else f"{item.note} {NOT_RUN}".strip(),
+        flips=tuple(_flips(stated, others)),
+        note=f"{item.note} {unseen}".strip(),
         trouble=trouble,
         **fields,
     )
+
+
+def _flips(stated: Evidence, others: Sequence[tuple[Alternative, Evidence]]) -> Iterator[str]:
+    """Yield the alternatives under which the verdict is another, with the assumption that they change."""
+    for other, evidence in others:
+        if evidence.agrees is not None and (verdict := decide(evidence)) != decide(stated):
+            yield f"{other.assumption}, {other.setting}: {verdict}".removeprefix(", ")
 
 
 def _instead(item: Any, other: Alternative) -> Any:
@@ -107,10 +119,31 @@ Judged = tuple[Evidence, dict[str, Any]]
 
 def _judged(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) -> Judged:
     """Return the evidence about an item, and the fields of its row with ``text``, its measurement in words."""
-    here = [case for case in cases if case.run == setting.run_of(item.run).name and fits(case, item)]
+    run = setting.run_of(item.run)
+    here = [case for case in cases if case.run == run.name and fits(case, item)]
     if isinstance(item, Order):
-        return _order(item, here)
-    return _trend(item, here) if isinstance(item, Trend) else _number(item, here)
+        judged, fields = _order(item, here)
+    else:
+        judged, fields = _trend(item, here) if isinstance(item, Trend) else _number(item, here)
+    if run.policies and tied(item.quantity, here):
+        judged = Evidence(None, tied=True)
+    return replace(judged, reduced=run.reduced), fields
+
+
+def tied(quantity: str, cases: Sequence[Case]) -> bool:
+    """Return whether several policies ran in every case, and all have the same value of a quantity."""
+    name, _ = split(quantity)
+    by_case: dict[tuple[str, ...], list[Any]] = {}
+    for method in dict.fromkeys(case.method for case in cases):
+        for key, value in values(method, name, cases).items():
+            by_case.setdefault(key, []).append(value)
+    return bool(by_case) and all(len(several) > 1 and _equal(several) for several in by_case.values())
+
+
+def _equal(several: Sequence[Any]) -> bool:
+    """Return whether values, or lists of equal length, differ by a trace at most."""
+    arrays = [np.asarray(one, float) for one in several]
+    return all(one.shape == arrays[0].shape and np.allclose(one, arrays[0], rtol=TRACE, atol=0) for one in arrays)
 
 
 def fits(case: Case, item: Item) -> bool:
@@ -251,7 +284,7 @@ def evidence(item: Number, found: Statistic) -> Evidence:
 def _order(item: Order, cases: Sequence[Case]) -> Judged:
     """Compare an ordering: of means over all cases, or at every value of a parameter."""
     fields: dict[str, Any] = {"what": f"{item.quantity}: ordering{_points(item)}"}
-    fields["published"] = " before ".join(item.order)
+    fields["published"] = (" at least as good as " if item.ties else " before ").join(item.order)
     by_value = {at: shared(item.order, item.quantity, here) for at, here in groups(item.along, cases).items()}
     stats = {at: [statistic(method, item.quantity, here) for method in item.order] for at, here in by_value.items()}
     stats = {at: row for at, row in stats.items() if all(row)}
@@ -259,13 +292,15 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
         return Evidence(None), fields
     less = _less(item.quantity, cases)
     means = {at: [one.value if less else -one.value for one in row if one] for at, row in stats.items()}
-    held = [at for at, row in means.items() if all(b - a > TRACE * abs(a) for a, b in pairwise(row))]
+    least = -TRACE if item.ties else TRACE
+    held = [at for at, row in means.items() if all(b - a > least * abs(a) for a, b in pairwise(row))]
     if item.along:
         missed = [str(at) for at in stats if at not in held]
         text = f"at {len(held)} of {len(stats)} values of {item.along}"
         text += f"; not at {some(missed, 4)}" if missed else ""
     else:
-        sign = (" < " if less else " > ") if held else " against "
+        better = (" ≤ " if less else " ≥ ") if item.ties else (" < " if less else " > ")
+        sign = better if held else " against "
         text = sign.join(str(one) for row in stats.values() for one in row)
     fewest = min(one.cases for row in stats.values() for one in row if one)
     fields |= {"measured": text, "cases": fewest, "text": text}

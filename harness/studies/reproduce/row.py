@@ -23,17 +23,22 @@ from schedgap.instances.canonical import read_bytes
 from schedgap.instances.errors import UsageError
 
 REPRODUCED, ONLY, DIRECTION = "reproduced", "only if", "direction"
-NOT, IMPOSSIBLE, NOT_TESTABLE = "not reproduced", "impossible", "not testable here"
+NOT, EXCLUDED, IMPOSSIBLE = "not reproduced", "not with these jobs (certified)", "impossible"
+AUDITED, NOT_TESTABLE = "audited", "not testable here"
 
 VERDICTS = {
     REPRODUCED: "The value is within the stated tolerance, or the ordering holds.",
-    ONLY: "It holds in a setting that the paper does not state.",
-    DIRECTION: "The ordering holds, the size differs.",
+    ONLY: "It holds under another choice for something that the paper leaves open.",
+    DIRECTION: "The ordering holds, and the size differs; or a small version agrees, which shows no more.",
     NOT: "It does not hold in what was run.",
-    IMPOSSIBLE: "A certified bound, or the exact value, excludes it on what was run.",
-    NOT_TESTABLE: "It would need machines or data that are not here.",
+    EXCLUDED: "A certified bound excludes it in everything that was run, which includes choices of ours.",
+    IMPOSSIBLE: "The paper prints the whole setting, and a certified bound or the exact value excludes it there.",
+    AUDITED: "A claim of `harness audit` tests it.",
+    NOT_TESTABLE: "It would need machines or data that are not here, or no two policies differ in what was run.",
 }
-"""Verdicts, the best first, and their meaning."""
+"""Verdicts, the best first, and their meaning. The last two do not judge."""
+
+UNJUDGED = AUDITED, NOT_TESTABLE
 
 
 @dataclass(frozen=True)
@@ -41,40 +46,47 @@ class Evidence:
     """Evidence about a published item in one setting: whether the measurement `agrees`, ``None`` without one.
 
     If not, it may still point the same way (`direction`), or a certified bound may rule the item out (`excluded`).
+    A `reduced` run is a small version, which confirms a direction at most, and rules nothing out for good. Policies
+    that are `tied` everywhere show nothing.
     """
 
     agrees: bool | None
     direction: bool = False
     excluded: bool = False
+    reduced: bool = False
+    tied: bool = False
 
 
-def decide(stated: Evidence, narrower: Mapping[str, Evidence] | None = None) -> str:
-    """Return the verdict that follows from evidence in the stated setting and in `narrower` settings, by name.
+def decide(stated: Evidence, others: Mapping[str, Evidence] | None = None, complete: bool = False) -> str:
+    """Return the verdict that follows from evidence in the stated setting and under `others`, alternatives by name.
 
-    A bound counts more than a direction, because it rules an item out for good; but an item that was measured in one of
-    the settings is not ruled out.
+    An item is excluded if a bound rules it out in the stated setting and under every alternative that was run: each
+    has a bound of its own, since a bound on a ratio takes the other method's result as it is. It is impossible if,
+    besides, the paper prints the setting completely (`complete`) and no run was reduced.
     """
-    held = [name for name, evidence in (narrower or {}).items() if evidence.agrees]
-    if stated.agrees is None and not held:
+    tried = [one for one in (stated, *(others or {}).values()) if one.agrees is not None]
+    held = [name for name, evidence in (others or {}).items() if evidence.agrees and not evidence.reduced]
+    agreeing = any(one.agrees for one in tried)
+    if stated.agrees is None and not agreeing:
         return NOT_TESTABLE
-    if stated.agrees:
+    if stated.agrees and not stated.reduced:
         return REPRODUCED
-    if held:
+    if held and not stated.agrees:
         return f"{ONLY} {held[0]}"
-    if stated.excluded:
-        return IMPOSSIBLE
-    return DIRECTION if stated.direction else NOT
+    if not agreeing and all(one.excluded for one in tried):
+        return IMPOSSIBLE if complete and not any(one.reduced for one in tried) else EXCLUDED
+    return DIRECTION if agreeing or stated.direction else NOT
 
 
 def kind(verdict: str) -> str:
-    """Return a verdict without the setting that follows "only if"."""
-    return ONLY if verdict.startswith(ONLY) else verdict
+    """Return a verdict without the setting or the claim that follows it."""
+    return next((one for one in (ONLY, AUDITED) if verdict.startswith(one)), verdict)
 
 
 def worst(verdicts: Sequence[str]) -> str:
-    """Return the worst verdict of a figure's items; untested items count only if there are no others."""
-    tested = [one for one in verdicts if one != NOT_TESTABLE]
-    return max(tested, key=lambda one: list(VERDICTS).index(kind(one)), default=NOT_TESTABLE)
+    """Return the worst verdict of a figure's items; those that are not judged count only if there are no others."""
+    judged = [one for one in verdicts if kind(one) not in UNJUDGED]
+    return max(judged or verdicts, key=lambda one: list(VERDICTS).index(kind(one)), default=NOT_TESTABLE)
 
 
 @described(REPRODUCE)
@@ -99,6 +111,7 @@ class ReproducedRow(DataRow):
     certified: str = ""
     verdict: str = NOT_TESTABLE
     elsewhere: tuple[str, ...] = ()
+    flips: tuple[str, ...] = ()
     note: str = ""
     trouble: str = ""
 

@@ -17,12 +17,19 @@
     value = 22
     tolerance = 0.5
     unit = "h"
-    only_if = [{ setting = "jobs are placed in the policy's order", instead = { "synergy.tune.fifo" = "…" } }]
+    only_if = [{ assumption = "placement", setting = "in the policy's order", instead = { "synergy.tune.fifo" = "…" } }]
 
-A run is a sweep (:mod:`schedgap.harness.studies.sweep`); its ``quick`` has the changes under ``--quick``. A number is a
-mean over all cases that ``at`` selects. ``[[published]]`` takes the numbers from an instance's file. If there are
-several runs, every item names its run; ``needs`` states what a figure would require that cannot be tested here.
-``docs/figures.md`` explains the shorthands: ``runs`` of another figure, ``only_if`` at the top level, and ``each``.
+    [[assumptions]]
+    name = "placement"
+    ours = "by descending demand"
+    why = "The text says so; the artefact places jobs in the policy's order."
+
+What the paper prints is the setting that runs first. What it leaves open is an assumption, and ``only_if`` says what
+else was tried for it. A run is a sweep (:mod:`schedgap.harness.studies.sweep`); its ``quick`` has the changes under
+``--quick``. A number is a mean over all cases that ``at`` selects. ``[[published]]`` takes the numbers from an
+instance's file. If there are several runs, every item names its run; ``needs`` states what a figure would require that
+cannot be tested here. ``docs/figures.md`` explains the shorthands: ``runs`` of another figure, ``only_if`` at the top
+level, and ``each``.
 """
 
 from __future__ import annotations
@@ -58,17 +65,34 @@ class SettingRun(Sweep):
     title: Text = ""
     name: Text = ""
     quick: Mapping[Name, Any] = {}
+    reduced: bool = False
 
     def small(self) -> SettingRun:
-        """Return the run with its changes under ``--quick``."""
-        content = {**self.model_dump(mode="json", exclude_unset=True), **self.quick}
-        return parse(SettingRun, content, f"run {self.name!r}: quick")
+        """Return the run with its changes under ``--quick``; it is `reduced` if there are any."""
+        content = self.model_dump(mode="json", exclude_unset=True)
+        changes = {**self.quick, "reduced": True} if self.quick else {}
+        return parse(SettingRun, content | changes, f"run {self.name!r}: quick")
+
+
+class Assumption(Record):
+    """A choice that the paper leaves open: its name, what we chose, and why.
+
+    Example: ``slot length``, ``360 s``, ``The paper says "a slot" and gives no length.``
+    """
+
+    name: Name = rule("the name of what the paper leaves open, such as load or slot length")
+    ours: Name = rule("what was chosen")
+    why: Text = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.ours}"
 
 
 class Alternative(Record):
-    """A setting that the paper does not state, in which an item is compared as well."""
+    """Another choice for an assumption, with which an item is compared as well."""
 
     setting: Name = rule("the difference, in a few words")
+    assumption: Text = ""
     run: Text = ""
     at: Mapping[Name, Values] = {}
     instead: Mapping[Name, Name] = {}
@@ -101,9 +125,13 @@ class Number(Item):
 
 
 class Order(Item):
-    """A printed ordering, the best method first; with `along`, it holds at every value of a parameter."""
+    """A printed ordering, the best method first; with `along`, it holds at every value of a parameter.
+
+    If the paper says "as good as", `ties` allows that a method equals the next.
+    """
 
     order: Annotated[tuple[Name, ...], Field(min_length=2)]
+    ties: bool = False
     quantity: Name = "objective"
     along: Text = ""
 
@@ -153,15 +181,28 @@ class FigureDrawing(Record):
     title: Text = ""
 
 
+class Printed(Record):
+    """Something printed that no run measures: in words, its value, and the claim of the audit that tests it."""
+
+    what: Name
+    value: Text = ""
+    claim: Text = ""
+
+
 class Setting(Record):
-    """A figure or table: its runs and items; what is printed but cannot be tested; and what a test would need."""
+    """A figure or table: its runs, assumptions and items; what is printed but not run; and what a test would need.
+
+    It is `complete` if the paper prints everything that the runs need; only then can a printed number be impossible.
+    """
 
     id: Text = ""
     title: Text = rule("what the figure shows, in one line")
     place: Text = rule("its place in the paper, such as Fig. 4, Table 5 or section 5.6")
     needs: Text = ""
-    printed: tuple[Text, ...] = ()
+    printed: tuple[Printed, ...] = ()
     note: Text = ""
+    complete: bool = False
+    assumptions: tuple[Assumption, ...] = ()
     runs: tuple[SettingRun, ...] = ()
     numbers: tuple[Number, ...] = ()
     published: tuple[Quoted, ...] = ()
@@ -183,6 +224,12 @@ class Setting(Record):
         for field, name in wanted:
             if name and name not in names:
                 raise violation(field, name, f"one of the runs: {', '.join(names)}")
+        declared = [one.name for one in self.assumptions]
+        if self.complete and declared:
+            raise violation("complete", "true", f"false: the paper leaves open {', '.join(declared)}")
+        for other in (other for item in compared for other in item.only_if):
+            if other.assumption and other.assumption not in declared:
+                raise violation("only_if.assumption", other.assumption, f"one of: {', '.join(declared)}")
         return self
 
     @property
@@ -220,6 +267,14 @@ def _expanded(table: Any) -> Iterator[Any]:
         yield {**shared, **one} if isinstance(one, dict) else _filled(shared, str(one))
 
 
+def _printed(one: Any) -> Any:
+    """Return what is printed as a table; ``"what: value"`` is short for one."""
+    if not isinstance(one, str):
+        return one
+    what, _, value = one.rpartition(": ")
+    return {"what": what, "value": value} if what else {"what": value}
+
+
 def _filled(value: Any, text: str) -> Any:
     """Replace each ``{}`` in a value by a text."""
     if isinstance(value, dict):
@@ -236,7 +291,11 @@ def _checked(content: Mapping[str, Any], id: str, where: str) -> Setting:
         file = _folder().joinpath(f"{figure}.toml")
         if not re.fullmatch(r"[a-z]+/[a-z0-9-]+", figure) or not file.is_file():
             raise UsageError(f"{where}: runs = {figure!r}: expected a figure that has runs (harness list figures)")
-        fields["runs"] = tomllib.loads(file.read_text("utf-8")).get("runs")
+        other = tomllib.loads(file.read_text("utf-8"))
+        fields["runs"] = other.get("runs")
+        fields["assumptions"] = [*other.get("assumptions", []), *fields.get("assumptions", [])]
+    if isinstance(printed := fields.get("printed"), list):
+        fields["printed"] = [_printed(one) for one in printed]
     for name in ("runs", *COMPARED, "drawings"):
         if isinstance(tables := fields.get(name), list):
             shared = {"only_if": content["only_if"]} if "only_if" in content and name in COMPARED else {}

@@ -179,7 +179,11 @@ def _split(worth: Array, ends: Ints, share: Array) -> tuple[float, int, bool]:
 
 
 def _by_use(domain: Domain, columns: Columns, x: Array) -> tuple[Domain, Domain] | None:
-    """Branch on how much a fractional block uses of a capacity: the one in which its columns differ most."""
+    """Split the search in two by how much of one capacity a job may use.
+
+    In one half the job uses more than the mean of its fractional columns, in the other at most that. The capacity is
+    the one in which these columns differ most.
+    """
     worth = domain.values(columns)
     fractional = np.flatnonzero((x > FRACTION) & (x < 1 - FRACTION) & (domain.must[columns.block] | (worth != 0)))
     block = columns.block[fractional]

@@ -52,10 +52,11 @@ class Numbers(NamedTuple):
 
 @njit(cache=True)
 def ends_divisible(prices, low, high, arrival, work, progress, worth, paid):  # type: ignore[no-untyped-def]
-    """Write the payoff of every last slot, if GPUs were divisible, to `paid` ``(T,)``; ``-inf`` if work is left.
+    """Write what a job earns by each last slot if GPUs could be split, to `paid` ``(T,)``.
 
-    As the last slot advances, a heap holds the cheapest cells so far that together do the work; cells that leave it
-    never return. `low` and `high` ``(c, T)`` are the fewest and most GPUs that may be held.
+    A slot by which the job cannot be done gets ``-inf``. As the last slot advances, a heap holds the cheapest cells so
+    far that together do the work; cells that leave it never return. `low` and `high` ``(c, T)`` are the fewest and most
+    GPUs that may be held.
     """
     classes, slots = prices.shape
     heap = [(0.0, 0.0)]

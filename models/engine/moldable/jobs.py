@@ -99,9 +99,10 @@ class CapacityGrid:
 
     @property
     def whole(self) -> Bools:
-        """``(h·R,)`` whether a resource may have covers: only workers use it, in whole units, up to :data:`COVERED`.
+        """``(h·R,)`` whether cover inequalities can be written for a resource of a class of servers.
 
-        These workers must fit on no other class of servers, so that their use is known before they are placed.
+        They can if only workers use the resource, in whole units, at most :data:`COVERED` of them, and if these
+        workers fit on no other class of servers: then a job's use is known before the job is placed.
         """
         m = self.machines
         total = m.usable * m.count[:, None]

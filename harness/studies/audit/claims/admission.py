@@ -34,7 +34,7 @@ def optimal(lab: ClaimLab) -> str:
 
 @claim("admission.j3-spread", "part 1, j3", how="j3's schedule in an optimal solution")
 def spread(lab: ClaimLab) -> str:
-    """Since a server has two workers only, j3 must be spread over servers."""
+    """In an optimal solution job j3 runs on more than one server, because each server offers only two workers."""
     instance = load(EXAMPLE)
     runs = solved(EXACT, view(instance)).decision
     run = int(np.flatnonzero(runs.job == 2)[0])

@@ -176,7 +176,10 @@ def outbidding(count: int) -> Instance:
 
 
 def start_of_dual(v: HadarView) -> tuple[float, float]:
-    """Return D_0 with the largest ``1/η`` that (9) allows, as printed and repaired."""
+    """Return the dual objective D_0 before the first job, as the paper prints it and as we repair it.
+
+    ``1/η`` is the largest that (9) allows.
+    """
     pricing = prices(v)
     jobs = np.arange(v.size)
     rounds = v.rounds(jobs, v.workload.work)[:, v.capacity > 0]
