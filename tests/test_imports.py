@@ -177,3 +177,14 @@ def test_the_rules_of_certificates_import_nothing_but_numpy() -> None:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add(str(node.module).partition(".")[0])
     assert found - sys.stdlib_module_names == {"numpy"}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """A name means one thing: a reader who meets it in a signature knows which class it is."""
+    homes: dict[str, list[str]] = {}
+    for path in (path for package in BELOW for path in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert len(homes) > 250
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}

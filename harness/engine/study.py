@@ -163,7 +163,7 @@ def execute(
         workers = DaskCluster(dask)
     with closing(workers):
         path = earlier.path if earlier else new_folder(Path(results), meta) if results else None
-        run = _Run(study, meta, by_fingerprint, Folder(path, instances, meta["command"]) if path else None, earlier)
+        run = _Started(study, meta, by_fingerprint, Folder(path, instances, meta["command"]) if path else None, earlier)
         if news:
             tell(news)
         run.go(stages, workers, running)
@@ -214,7 +214,7 @@ def concluded(
 
 
 @dataclass
-class _Run(Generic[F]):
+class _Started(Generic[F]):
     """A running study; `done` maps keys to results."""
 
     study: Study[F]

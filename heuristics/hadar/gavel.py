@@ -96,7 +96,7 @@ CUTS = 60
 """Most programs that :func:`fair_rates` solves to find the smallest ``ρ``; 3 to 6 are usual."""
 
 
-class _Program:
+class _GavelProgram:
     """A linear program over classes of jobs, kept in HiGHS between solves.
 
     A column for each pair of class and option is the number of gangs that run there at a time; one more column is the
@@ -175,8 +175,8 @@ class ShareProgram:
         spread = np.arange(1, worth.size + 1) ** 2 * 0.6180339887498949 % 1
         data = (self._class, worth, usage[self._class, self._option], capacity, weight.size)
         # Two programs, because each one's last basis is close to its next optimum.
-        self._fair = _Program(*data, cost=np.append(np.zeros(worth.size), 1.0))
-        self._total = _Program(*data, cost=np.append(worth * (1 + TIES * spread), 0.0))
+        self._fair = _GavelProgram(*data, cost=np.append(np.zeros(worth.size), 1.0))
+        self._total = _GavelProgram(*data, cost=np.append(worth * (1 + TIES * spread), 0.0))
 
     def reweigh(self, weight: Array) -> None:
         """Replace the weights of the classes, and forget the shares computed with the old ones."""

@@ -51,7 +51,7 @@ def simulate(
     InvalidAssignmentError
         If the policy exceeds capacity, splits a gang, or names an inactive job.
     """
-    run = _Run(work, cluster, Rules(**rules), profiles)
+    run = _SimulationState(work, cluster, Rules(**rules), profiles)
     idle = 0
     while idle < run.rules.stall_rounds and run.admit() and run.time_s < run.rules.until_s:
         idle = 0 if run.step(policy) else idle + 1
@@ -106,7 +106,7 @@ class _Record(NamedTuple):
     offered: tuple[Ints, ...] = (_NO_INTS,)
 
 
-class _Run:
+class _SimulationState:
     """State of one simulation; the arrays are indexed by job."""
 
     def __init__(self, work: Workload, cluster: Servers, rules: Rules, profiles: Profiles | None) -> None:

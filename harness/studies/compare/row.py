@@ -226,7 +226,7 @@ def ratio(sense: str, objective: float, bound: float) -> float | None:
     return max(1.0, better / worse)
 
 
-BROKEN = "a checker or a rule is wrong; please report this"
+BROKEN = "a checker or a rule, of the package or of a plug-in, is wrong; please report this"
 
 
 def better(row: Row, objective: float, bound: float) -> bool:

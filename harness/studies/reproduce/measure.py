@@ -16,7 +16,7 @@ from schedgap.harness.show.measures import KNOWN, smaller_is_better
 from schedgap.harness.show.text import Side, limit, number, numbers
 from schedgap.harness.studies.published import agrees, measured_as, split, value_of
 from schedgap.harness.studies.reproduce.row import AUDITED, NOT_TESTABLE, Case, Evidence, ReproducedRow, decide
-from schedgap.harness.studies.reproduce.setting import Alternative, Item, Number, Order, Printed, Setting, Trend
+from schedgap.harness.studies.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend, Unmeasured
 from schedgap.instances.text import some
 
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
@@ -56,7 +56,7 @@ class Statistic:
 
 def rows(setting: Setting, cases: Sequence[Case]) -> Iterator[ReproducedRow]:
     """Yield a row for every compared item of a setting, and a row for everything printed that is not run."""
-    for one in setting.printed or ([Printed(what=setting.title)] if not setting.runs else ()):
+    for one in setting.printed or ([Unmeasured(what=setting.title)] if not setting.runs else ()):
         verdict = f"{AUDITED}: {one.claim}" if one.claim else NOT_TESTABLE
         yield ReproducedRow(setting.id, setting.place, one.what, published=one.value or None, verdict=verdict)
     for item in setting.items:

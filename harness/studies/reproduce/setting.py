@@ -181,7 +181,7 @@ class FigureDrawing(Record):
     title: Text = ""
 
 
-class Printed(Record):
+class Unmeasured(Record):
     """Something printed that no run measures: in words, its value, and the claim of the audit that tests it."""
 
     what: Name
@@ -199,7 +199,7 @@ class Setting(Record):
     title: Text = rule("what the figure shows, in one line")
     place: Text = rule("its place in the paper, such as Fig. 4, Table 5 or section 5.6")
     needs: Text = ""
-    printed: tuple[Printed, ...] = ()
+    printed: tuple[Unmeasured, ...] = ()
     note: Text = ""
     complete: bool = False
     assumptions: tuple[Assumption, ...] = ()

@@ -42,7 +42,7 @@ def refined(highs: Any, values: Array, duals: Array, time_limit_s: float | None)
     time_limit_s
         Limit of each refinement.
     """
-    program = _Program(highs.getLp())
+    program = _Refined(highs.getLp())
     x, y = np.clip(values, *program.bounds), program.sign * duals
     errors = program.errors(x, y)
     if not any(errors):
@@ -62,7 +62,7 @@ def refined(highs: Any, values: Array, duals: Array, time_limit_s: float | None)
     return x, program.sign * y, not errors[0]
 
 
-class _Program:
+class _Refined:
     """An LP from HiGHS in the form that is refined: minimised, over its columns and the activities of its rows."""
 
     def __init__(self, lp: Any) -> None:

@@ -65,7 +65,7 @@ def scip(path: str, settings: dict[str, Any]) -> None:
     scip.readProblem(path)
     _apply(scip.setParam, settings)
 
-    class Watch(pyscipopt.Eventhdlr):  # type: ignore[misc]
+    class ScipWatch(pyscipopt.Eventhdlr):  # type: ignore[misc]
         """Prints improved incumbents and bounds."""
 
         def eventinit(self) -> None:
@@ -79,7 +79,7 @@ def scip(path: str, settings: dict[str, Any]) -> None:
         def eventexec(self, event: Any) -> None:
             tell(incumbent=self.model.getPrimalbound(), bound=self.model.getDualbound())
 
-    scip.includeEventhdlr(Watch(), "watch", "prints improved incumbents and bounds")
+    scip.includeEventhdlr(ScipWatch(), "watch", "prints improved incumbents and bounds")
     tell = begun()
     scip.optimize()
     status, feasible = scip.getStatus(), scip.getNSols() > 0
@@ -122,7 +122,7 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
 
     _apply(put, settings)
 
-    class Watch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+    class CpSatWatch(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         """Prints improved incumbents."""
 
         def on_solution_callback(self) -> None:
@@ -130,7 +130,7 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
 
     solver.best_bound_callback = lambda bound: tell(bound=bound)
     tell: Callable[..., None] = begun()
-    status = solver.solve(model, Watch())
+    status = solver.solve(model, CpSatWatch())
     answer = {"status": solver.status_name(status), "nodes": int(solver.num_branches)}
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):  # without a solution, its bound may be an uninitialised 0
         answer |= {"values": list(solver.response_proto.solution), "bound": solver.best_objective_bound}
