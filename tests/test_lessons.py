@@ -95,7 +95,14 @@ def test_exercises_check_themselves(capsys: pytest.CaptureFixture[str]) -> None:
         *(f"✗ {wrong} is not it yet, to three digits. Twice." for wrong in (1, -2, 0)),
     ]
     assert str(checked[5]) == "✓ Right."
-    assert "one number" in str(lessons.check("2", sealed)) == str(lessons.check((1, 2), sealed))
+
+
+@pytest.mark.parametrize("answer", ["2", (1, 2), True, float("nan"), float("inf"), [2.0], 2j])
+@pytest.mark.parametrize("before", [None, 3.0])
+def test_what_is_no_number_is_refused_in_words(answer: Any, before: float | None) -> None:
+    refused = lessons.check(answer, lessons.seal(2.0), before=before)
+    assert not refused
+    assert str(refused) == "✗ The answer is one number, such as 2.71."
 
 
 def test_a_lesson_without_answers_keeps_its_exercises(tmp_path: Path) -> None:

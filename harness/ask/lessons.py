@@ -101,13 +101,15 @@ def check(answer: Any, sealed: str, hint: str = "", *, before: float | None = No
         The answer that the cell gives as long as nobody has changed it, such as the bound of a model to which the
         exercise adds a row. With it, the exercise is open.
     """
-    if answer is ... or (before is not None and answer is not None and math.isclose(answer, before, rel_tol=1e-6)):
+    if answer is ...:
         return AnswerCheck(False, "")
     if answer is None:
         return AnswerCheck(False, "✗ There is no number: is the model infeasible?")
-    if not isinstance(answer, Real):
+    if isinstance(answer, bool) or not isinstance(answer, Real) or not math.isfinite(answer):
         return AnswerCheck(False, "✗ The answer is one number, such as 2.71.")
     answer = float(answer)
+    if before is not None and math.isclose(answer, before, rel_tol=1e-6):
+        return AnswerCheck(False, "")
     right = sealed in {_seal(answer, step + near) for step in [_step(answer)] for near in (-1, 0, 1)}
     return AnswerCheck(right, "✓ Right." if right else f"✗ {answer:g} is not it yet, to three digits. {hint}")
 
