@@ -419,7 +419,10 @@ def test_command_line(command: Command) -> None:
         "at_most_one_device": "",
         "capacity": "×2",
     }
-    assert command("explain", "hadar.online").stdout.count("2α = ") == 1
+    told = [
+        command("explain", method).stdout.count("2α = ") for method in ("hadar.online", "hadar.online?payoff=lifetime")
+    ]
+    assert told == [0, 1], "Theorem 2 is about the payoff of (8)"
 
 
 def test_an_unknown_name_is_one_line(command: Command) -> None:

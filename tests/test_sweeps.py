@@ -173,7 +173,7 @@ def test_policies_are_swept_over_their_parameters_seeds_and_options(tmp_path: Pa
     assert read(path).chosen == ["fifo", "hadar.online?payoff=lifetime", "hadar.online?payoff=round"]
     first = sweep(path, jobs=1, results=tmp_path)
     assert isinstance(first, Simulation)
-    policies = ("hadar.fifo", "hadar.online", "hadar.online?payoff=round")
+    policies = ("hadar.fifo", "hadar.online?payoff=lifetime", "hadar.online")
     assert [(row.options, row.seed, row.policy) for row in first.rows] == [
         (f"round_s={length}", seed, policy) for length in (450.0, 900.0) for seed in (0, 1) for policy in policies
     ]

@@ -22,9 +22,11 @@ There are three choices of the jobs over which (6) and (7) take ``U_max`` and ``
 ``round``, ``learned``
     The active jobs, or all jobs seen so far: what an online scheduler can know.
 
-If all jobs arrive at the start, ``learned`` equals ``run``. GPUs idle although jobs wait under each of the three: not
-because of the range of prices, but because a job pays for all its rounds at once. With ``payoff="round"`` no GPU idles
-(``docs/experiments.md`` has the numbers).
+If all jobs arrive at the start, ``learned`` equals ``run``.
+
+By default a job pays for one round (``payoff="round"``, line 31), and few GPUs idle while jobs wait. With
+``payoff="lifetime"``, the payoff of (8) and of Theorem 2, a job pays for all its rounds at once, and many more idle
+under each of the three choices of prices (``docs/experiments.md`` has the numbers).
 
 The communication cost is undefined in the paper. `beta` makes it proportional to the price of a gang's GPUs, as for
 bandwidth; `communication` is an absolute cost, the one that ``hadar.p1.per_server?beta=`` uses, so that Algorithm 2 and
@@ -79,8 +81,9 @@ class Hadar:
 
     Every round plans all unfinished jobs from an empty cluster, at prices (5) that grow with the number of GPUs taken.
     FIND_ALLOC finds the allocation of largest payoff for one job: its utility at the expected completion minus the cost
-    of all rounds until then. DP_allocation (Algorithm 2) schedules or skips every job so that the total payoff is
-    largest. Line 20 as printed compares costs and schedules nothing; lines 6, 7 and 28 to 31 as printed are settings.
+    of a round (line 31) or, with ``payoff="lifetime"``, of all rounds until then (8). DP_allocation (Algorithm 2)
+    schedules or skips every job so that the total payoff is largest. Line 20 as printed compares costs and schedules
+    nothing; lines 6, 7 and 28 to 30 as printed are settings.
 
     Parameters
     ----------

@@ -4,14 +4,19 @@
 rate or more: the allocation on the fewest servers (chosen one by one, the one with most room first, then the cheapest)
 and the cheapest allocation. Ties between servers go to the faster one, so labels of types have no effect. All GPUs that
 a job takes on a server cost the server's price before it takes them (the paper's ``k(t) · w(t)``). A job that holds an
-allocation until it completes has the payoff::
+allocation until it completes has one of the payoffs::
 
-    μ_j = U_j(f̂) − rounds left · (cost of a round + comm_cost)      payoff="lifetime"
-    μ_j = U_j(f̂) − (cost of a round + comm_cost)                    payoff="round": line 31 as printed
+    μ_j = U_j(f̂) − (cost of a round + comm_cost)                    payoff="round": line 31
+    μ_j = U_j(f̂) − rounds left · (cost of a round + comm_cost)      payoff="lifetime": (4) and (8)
 
 with ``f̂`` its last slot at the rate of its slowest type, and ``comm_cost = β · (servers − 1) · mean price``, which the
 paper leaves undefined. A packed candidate over several servers also pays it, although line 28 prints none. The
 candidate of highest payoff is taken if that is positive.
+
+The paper prints both payoffs. Line 31, the sentence below (8) ("minimizing a cost function at each round") and §IV-B
+("the number of GPUs left unused is minimized") are about the cost of one round: ``payoff="round"``, the default. (3a),
+(4), (8) and ``t^max`` in (7) are about the cost of a lifetime; Theorem 2 needs that, so ``payoff="lifetime"`` carries
+its guarantee.
 
 **DP_allocation.** ``V(i, state) = max(μ_i + V(i + 1, state after), V(i + 1, state))``, computed forward: each job
 generates the states (GPUs taken by server) after taking or skipping it, and equal states are merged. Up to
@@ -26,8 +31,8 @@ so always prefers to take nothing (:func:`literal_dp`). The others are fields of
 =====================  =============================================================================================
 setting                why it is not the default
 =====================  =============================================================================================
-``payoff="round"``     line 31 as printed: the utility of a lifetime minus the cost of one round, not (4) or (8), which
-                       Theorem 2 is about
+``payoff="lifetime"``  (4) and (8), which Theorem 2 is about: GPUs idle although jobs wait, since a long job that pays
+                       for all its rounds cannot afford the last GPUs of a server
 ``alloc="cost"``       lines 28 to 31 as printed: the cheapest allocation whatever its rate, never of higher payoff
 ``keep=False``         line 6 as printed, which passes the plan no allocations: jobs move for nothing
 ``order="arrival"``    the queue in order of arrival; a beam then favours jobs by label
@@ -36,8 +41,7 @@ setting                why it is not the default
 ``beam=1``             not the paper's: greedy
 =====================  =============================================================================================
 
-GPUs idle because of the payoff: a long job that pays for all its rounds cannot afford the last GPUs of a server. What
-each setting changes on ``gen/hadar-480`` is in ``docs/experiments.md``.
+What each setting changes on ``gen/hadar-480`` is in ``docs/experiments.md``.
 """
 
 from __future__ import annotations
@@ -55,7 +59,7 @@ from schedgap.instances.workload import Servers
 if TYPE_CHECKING:
     from schedgap.heuristics.hadar._kernels import HadarHosts, Queue
 
-Payoff = Literal["lifetime", "round"]
+Payoff = Literal["round", "lifetime"]
 Alloc = Literal["payoff", "cost"]
 Order = Literal["payoff", "density", "arrival"]
 Search = Literal["exact", "beam", "greedy"]
@@ -121,7 +125,7 @@ class Planning:
     Attributes
     ----------
     payoff
-        Whether a job pays for all rounds it still needs or for one.
+        Whether a job pays for one round or for all that it still needs.
     alloc
         Whether FIND_ALLOC takes the allocation of highest payoff or of least cost.
     keep
@@ -137,7 +141,7 @@ class Planning:
         `communication` in units of utility, as in P1.
     """
 
-    payoff: Payoff = "lifetime"
+    payoff: Payoff = "round"
     alloc: Alloc = "payoff"
     keep: bool = True
     order: Order = "payoff"
@@ -263,7 +267,7 @@ def price_list(servers: Servers, prices: ExtremePrices) -> HadarHosts:
     return HadarHosts(servers.gpu_type, servers.gpus, machine, first[kind.ravel()], np.concatenate(lists))
 
 
-AS_PRINTED = Planning(payoff="round", alloc="cost", keep=False, order="arrival", stop=True)
+AS_PRINTED = Planning(alloc="cost", keep=False, order="arrival", stop=True)
 """Settings with which FIND_ALLOC runs as printed.
 
 It takes the cheapest allocation whatever its rate, and its payoff subtracts the cost of one round from the utility of a
