@@ -189,7 +189,8 @@ def describe(error: ValidationError, model: type[BaseModel] = Instance) -> str:
     if first["type"] == "json_invalid":
         return first["msg"] + more
     value = repr(first["input"]) if isinstance(first["input"], float) else shown(first["input"])
-    return f"{path} = {value}: {wanted or first['msg'].lower()}{more}"
+    said = first["msg"]
+    return f"{path} = {value}: {wanted or said[:1].lower() + said[1:]}{more}"
 
 
 def _locate(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, str]:

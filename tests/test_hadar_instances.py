@@ -74,6 +74,16 @@ def test_gangs_and_models_are_drawn_as_documented() -> None:
     assert shares == pytest.approx(np.array([0.8087, 0.1380, 0.0311, 0.0045]) / 0.9823, abs=0.012)
 
 
+def test_gpu_hours_are_those_of_the_named_type() -> None:
+    """The paper does not print the type: hours on a K80 are fewer iterations than hours on a V100."""
+    jobs = {on: load(f"gen/hadar-480?hours_on={on}").jobs for on in ("V100", "P100", "K80")}
+    assert load("gen/hadar-480").jobs == jobs["V100"]
+    for on, made in jobs.items():
+        for job, other in zip(made, jobs["V100"], strict=True):
+            slower = rate(job.model or "", on) / rate(job.model or "", "V100")
+            assert job.iterations == pytest.approx(other.iterations * slower, rel=1e-3, abs=1.5)
+
+
 def test_the_printed_40_hours_are_a_fifth_of_what_uniform_sizes_need() -> None:
     """Uniform job sizes need over 200 h on 60 GPUs, sizes as in the Philly trace less than the printed 40 h.
 
@@ -300,6 +310,7 @@ def test_the_small_specs_are_valid(document: dict[str, Any]) -> None:
         (spec(philly_shares={"M": 0.0}), "philly_shares = {'M': 0.0}: at least one category has a positive share"),
         (spec(sizes="large"), "sizes = \"large\": input should be 'uniform' or 'philly'"),
         (spec(gpu_hours={"M": [-1.0, 2.0]}), "gpu_hours.M = [-1.0, 2.0]: hours are 0 or more"),
+        (spec(hours_on="T4"), "hours_on = \"T4\": input should be 'V100', 'P100' or 'K80'"),
         (mix(mix="B"), "mix = B: one of A"),
         (mix(mixes={"A": ["XX"]}), "mixes.A = XX: one of MM"),
         (mix(mixes={"A": []}), "jobs = []: an instance has jobs, or tenants with job types"),

@@ -1,8 +1,9 @@
 """Hadar's and HadarE's setups: 480 jobs like the Philly trace's on 60 GPUs, and mixes of 1 to 12 jobs on five nodes.
 
 Source: Sultana et al., sections IV (simulation, Table II) and VI (AWS and testbed clusters, Table III). The paper
-prints no epochs or steps, so that work is given as time on one GPU of type :data:`REFERENCE`: iterations = seconds x
-rate there, the rule by which Gavel converts durations to steps.
+prints no epochs or steps, so that work is given as time on one GPU: iterations = seconds x rate there, the rule by
+which Gavel converts durations to steps. Of which type that GPU is, the paper does not print; here it is
+:data:`REFERENCE`, as in Gavel, and for the trace whatever `hours_on` says.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ def horizon(cluster: Cluster, jobs: Sequence[Job], slot_s: float) -> Horizon:
     return Horizon(slot_s=slot_s, slots=slots_until(end_s, slot_s))
 
 
-def _job(name: str, model: CatalogueModel, rates: Mapping[str, float], gpus: int, seconds: float) -> Job:
-    """Return a job that arrives at 0 s, with the iterations that one GPU of the reference type does in `seconds`."""
-    work = max(1, round(seconds * rates_on(model, [REFERENCE])[0][REFERENCE]))
+def _job(
+    name: str, model: CatalogueModel, rates: Mapping[str, float], gpus: int, seconds: float, on: str = REFERENCE
+) -> Job:
+    """Return a job that arrives at 0 s, with the iterations that one GPU of type `on` does in `seconds`."""
+    work = max(1, round(seconds * rates_on(model, [on])[0][on]))
     return Job(id=name, model=model.name, gpus=gpus, epochs=1, minibatches_per_chunk=work, rates=rates)
 
 
-def _notes(models: Sequence[CatalogueModel], types: Sequence[str]) -> list[str]:
+def _notes(models: Sequence[CatalogueModel], types: Sequence[str], on: str = REFERENCE) -> list[str]:
     """Return the catalogue's notes on these models on these GPU types, and the notes on all jobs of this family."""
     lines = [note for model in models for note in rates_on(model, types)[1]]
     own = [f"{model.name}: {note}" for model in models for note in model.derived if note.startswith("rates on ")]
-    work = (
-        f"iterations = time on one {REFERENCE} x rate there, as in Gavel; the paper prints no epochs, so a job is one"
-    )
+    work = f"iterations = time on one {on} x rate there, as in Gavel; the paper prints no epochs, so a job is one"
     ends = f"horizon = {SLACK:g} x GPU time of all jobs on average GPUs + longest job on its slowest GPU type"
     return [*own, *lines, work, ends]
 
@@ -70,10 +71,12 @@ class TraceSpec(GangSpec):
     """Jobs like those of the Philly trace, all present at the start (section IV-A).
 
     With ``sizes = "uniform"``, every model of Table II is equally likely. With ``"philly"``, a job's category is drawn
-    first, by its frequency in the trace among jobs of up to 100 GPU-hours, and then one of its models.
+    first, by its frequency in the trace among jobs of up to 100 GPU-hours, and then one of its models. GPU-hours are
+    those of one GPU of type `hours_on`, a type whose rates Gavel measured.
     """
 
     sizes: Literal["uniform", "philly"] = "uniform"
+    hours_on: Literal["V100", "P100", "K80"] = "V100"
     categories: tuple[Name, ...] = rule("one category of sizes per model", min_length=1)
     gpu_hours: Mapping[Name, Range] = rule("GPU-hours of each category, the smaller first")
     philly_shares: Mapping[Name, Share] = rule("share of each category in the trace, 0 or more")
@@ -106,16 +109,16 @@ def build_trace(spec: TraceSpec, streams: Streams) -> dict[str, Any]:
     cluster, pool = workload.cluster(spec), workload.catalogue_models(spec)
     kind = draws.choice(streams.uniform("models", spec.jobs), spec.probabilities)
     gangs, u = workload.gang_sizes(spec, streams), streams.uniform("sizes", spec.jobs)
-    rates = [workload.model_rates(spec, model) for model in pool]
+    rates, on = [workload.model_rates(spec, model) for model in pool], spec.hours_on
     jobs = []
     for i, k in enumerate(kind.tolist()):
         hours = draws.between(float(u[i]), *spec.gpu_hours[spec.categories[k]])
-        jobs.append(_job(f"job-{i + 1:04d}", pool[k], rates[k], gangs[i], 3600 * hours))
+        jobs.append(_job(f"job-{i + 1:04d}", pool[k], rates[k], gangs[i], 3600 * hours, on))
     return {
         "cluster": cluster,
         "jobs": tuple(jobs),
         "horizon": horizon(cluster, jobs, spec.slot_s),
-        "derived": (f"models drawn by sizes = {spec.sizes}", *_notes(pool, spec.types)),
+        "derived": (f"models drawn by sizes = {spec.sizes}", *_notes(pool, spec.types, on)),
     }
 
 
