@@ -609,3 +609,32 @@ def test_without_ps_types_only_rings_run() -> None:
     assert view.architectures["ra"].reason is None
     with pytest.raises(NotApplicableError, match="no PS types"):
         HEURISTICS.get("zhou.ps.antman").decide(cases.instance([cases.job()], types=()))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("name", "settings_"),
+    [
+        ("tiresias", {}),
+        ("tiresias", {"know_remaining": False, "restart_slots": 2}),
+        ("antman", {"restart_slots": 1}),
+    ],
+)
+@settings(max_examples=15, deadline=None)
+@given(instance=cases.small(jobs=8))
+def test_slots_without_news_keep_the_plan(arch: str, name: str, settings_: dict[str, int], instance: Instance) -> None:
+    """Preemptive baselines decide the same if they plan every slot anew, whether or not anything has happened."""
+    a = of(instance, arch)
+    if a.reason:
+        return
+    decide = getattr(baselines, name)
+    found = decide(a, context(), **settings_)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baselines.SlotCluster, "settled", lambda cluster, order: False)
+        again = decide(a, context(), **settings_)
+    runs = [
+        sorted(zip(*(getattr(s, key).tolist() for key in ("job", "start", "slots", "worker_type")), strict=True))
+        for s in (found, again)
+    ]
+    assert runs[0] == runs[1]
+    assert found.workers.sum() == again.workers.sum()

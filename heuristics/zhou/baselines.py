@@ -98,6 +98,7 @@ class SlotCluster:
         self.ledger = Ledger(a.machines, self.configurations.options, 1)
         self.left = a.work.copy()
         self.running: dict[int, _Running] = {}
+        self.refused: dict[tuple[int, bool], frozenset[int]] = {}
         self.slot = 1
         self.log: list[tuple[int, FoundRun]] = []
 
@@ -142,7 +143,10 @@ class SlotCluster:
         A job starts with the workers of its ideal case or, if its flag in `order` is set, with as many of them as fit.
         A job that occurs again is tried again only if it was not started.
         """
-        previous, self.running = self.running, {}
+        order = list(order)
+        if self.settled(order):
+            return
+        previous, self.running, self.refused = self.running, {}, {}
         for run in previous.values():
             self.ledger.book(run.placement, -1)
         for job, fewer in order:
@@ -156,13 +160,25 @@ class SlotCluster:
             if kept:
                 self.ledger.book(kept.placement)
                 self.running[job] = kept
-            elif fewer:
-                self.start_largest(job, wanted)
-            else:
-                self.start(job, wanted)
+            elif not (self.start_largest(job, wanted) if fewer else self.start(job, wanted)):
+                self.refused[job, fewer] = frozenset(self.running)
         for job, run in previous.items():
             if self.running.get(job) is not run:
                 self.record(job, run)
+
+    def settled(self, order: Iterable[tuple[int, bool]]) -> bool:
+        """Return whether planning in this order would change nothing, so that a slot without news costs no search.
+
+        No run has ended since the last plan (:meth:`advance`), all running jobs fit together, and every other job was
+        refused when the jobs placed before it were among those that are placed before it now.
+        """
+        placed: set[int] = set()
+        for job, fewer in order:
+            if job in self.running:
+                placed.add(job)
+            elif (others := self.refused.get((job, fewer))) is None or not others <= placed:
+                return False
+        return True
 
     def advance(self) -> None:
         """Let all placed jobs work for this slot; then go to the next slot with a running or waiting job."""
@@ -173,6 +189,7 @@ class SlotCluster:
         for job in list(self.running):
             if self.left[job] <= ROUNDING * self.a.work[job]:
                 self.left[job] = 0.0
+                self.refused.clear()
                 run = self.running.pop(job)
                 self.ledger.book(run.placement, -1)
                 self.record(job, run)
