@@ -27,7 +27,7 @@ from schedgap.harness.studies.audit.claims import CLAIMS
 from schedgap.harness.studies.compare.methods import select
 from schedgap.harness.studies.compare.run import compare_here
 from schedgap.harness.studies.published import COMPARE
-from schedgap.harness.studies.reproduce.measure import TIED, Statistic, _is, evidence, interval, rows, shared
+from schedgap.harness.studies.reproduce.measure import TIED, Statistic, _is, evidence, rows, shared
 from schedgap.harness.studies.reproduce.row import (
     DIRECTION,
     EXCLUDED,
@@ -49,6 +49,7 @@ from schedgap.harness.studies.reproduce.row import (
 )
 from schedgap.harness.studies.reproduce.run import coordinates, reproduce
 from schedgap.harness.studies.reproduce.setting import Number, Order, Setting, SettingRun, about, find, known, read
+from schedgap.harness.studies.resampling import interval
 from schedgap.harness.studies.simulate.run import resolve
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
@@ -228,7 +229,7 @@ def test_what_a_mean_says_about_a_printed_number(
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12))
 def test_an_interval_holds_its_mean(known: list[float]) -> None:
-    low, high = interval(known)
+    low, high = interval([[value] for value in known])
     mean = sum(known) / len(known)
     slack = 1e-6 * max(1.0, *(abs(value) for value in known))
     assert min(known) - slack <= low <= mean + slack

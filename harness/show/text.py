@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal
 
@@ -128,6 +128,12 @@ def between(least: float, most: float) -> str:
     if most - least <= NOISE * abs(most):
         return percent(most)
     return at_most(most) if least < 0.0001 else f"{percent(least, 'at least')} to {percent(most, 'at most')}"
+
+
+def within(ends: tuple[float | None, float | None], text: Callable[[float], str] = percent) -> str:
+    """Return a 95 % interval after a number, `` [3.1 %, 4.8 %]``; it is empty if it is unknown or a point."""
+    low, high = ends
+    return f" [{text(low)}, {text(high)}]" if low is not None and high is not None and low < high else ""
 
 
 def at_least(fraction: float) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from schedgap.harness.engine.result import grouped
-from schedgap.harness.show.text import amount, between, clean, number, percent, seconds
+from schedgap.harness.show.text import amount, between, clean, number, percent, seconds, within
 from schedgap.harness.studies.compare.price import measured_in, prices
 from schedgap.harness.studies.compare.row import Row
 from schedgap.harness.studies.compare.summary import Gaps, gaps
@@ -66,7 +66,8 @@ class MethodRuns:
         if len(self.rows) == 1:
             return largest
         worst = "" if self.gaps.is_upper else " at worst"
-        median = f" (median {amount(self.gaps.median, self.gaps.is_upper)})" if len(self.rows) > 2 else ""
+        shown = amount(self.gaps.median, self.gaps.is_upper) + within(self.gaps.median_ends or (None, None))
+        median = f" (median {shown})" if len(self.rows) > 2 else ""
         return largest + worst + median
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from schedgap.harness.show import measures
 from schedgap.harness.show.measures import NUMBER, TEXT, Measure
 from schedgap.harness.show.table import Column
-from schedgap.harness.show.text import ABSENT, SIGNS, between, clean, in_words
+from schedgap.harness.show.text import ABSENT, SIGNS, between, clean, in_words, within
 from schedgap.harness.show.text import numbers as values
 from schedgap.harness.studies.audit.row import FAILED, REFUTED
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from schedgap.harness.studies.adversary.row import Proved, Worst
     from schedgap.harness.studies.audit.row import Finding
     from schedgap.harness.studies.compare.row import Row
+    from schedgap.harness.studies.compare.statistics import GapEffect, GapInterval, PairedDifference, TimeGrowth
     from schedgap.harness.studies.compare.summary import MethodSummary, SolverSummary
     from schedgap.harness.studies.reproduce.row import ReproducedRow
     from schedgap.harness.studies.simulate.row import SimulationRow
@@ -142,7 +143,8 @@ def _signed(name: str) -> Show:
 
     def text(line: MethodSummary) -> str:
         value, side = getattr(line, name), measure.side(partial(getattr, line))
-        return f"{SIGNS.get(side, '') if value else ''}{measure.text(value, side)}"
+        ends = getattr(line, f"{name}_low", None), getattr(line, f"{name}_high", None)
+        return f"{SIGNS.get(side, '') if value else ''}{measure.text(value, side)}{within(ends)}"
 
     return text
 
@@ -164,6 +166,78 @@ SUMMARY: tuple[Column[MethodSummary], ...] = columns(
     geometric_s={"priority": 2},
 )
 """Summary of one method over many instances."""
+
+
+def _between(measure: Measure) -> Show:
+    """Return the text of a value with its interval, ``3.9 % [3.1 %, 4.8 %]``."""
+
+    def text(line: Any) -> str:
+        low, value, high = (getattr(line, measure.name + end) for end in ("_low", "", "_high"))
+        return f"{measure.text(value)}{within((low, high), measure.text)}"
+
+    return text
+
+
+_problem_of = {"text": _problem, "priority": 3, "shared": True}
+_limits_of = {"priority": 3, "shared": True}
+
+INTERVALS: tuple[Column[GapInterval], ...] = columns(
+    measures.INTERVALS,
+    method={},
+    problem=_problem_of,
+    limits=_limits_of,
+    factor={"shared": True},
+    value={},
+    results={},
+    units={"priority": 1, "shared": True},
+    failed={"priority": 2, "bad": _failed, "shared": True},
+    upper={"priority": 2, "shared": True},
+    median={"text": _between(measures.INTERVALS["median"])},
+    mean={"text": _between(measures.INTERVALS["mean"])},
+)
+"""Gaps of a method with their intervals."""
+
+PAIRS: tuple[Column[PairedDifference], ...] = columns(
+    measures.PAIRS,
+    method={},
+    reference={"shared": True},
+    problem=_problem_of,
+    limits=_limits_of,
+    cases={"priority": 2, "shared": True},
+    units={"priority": 2, "shared": True},
+    wins={"priority": 1},
+    ties={"priority": 2},
+    losses={"priority": 1},
+    ratio={"text": _between(measures.PAIRS["ratio"])},
+    p={"priority": 2},
+    p_holm={},
+)
+"""Methods against a reference."""
+
+EFFECTS: tuple[Column[GapEffect], ...] = columns(
+    measures.EFFECTS,
+    method={},
+    problem=_problem_of,
+    limits=_limits_of,
+    feature={},
+    slope={"text": _between(measures.EFFECTS["slope"])},
+    spread={"priority": 2},
+    units={"priority": 2, "shared": True},
+    explained={"priority": 1},
+)
+"""What explains the gaps of a method."""
+
+GROWTH: tuple[Column[TimeGrowth], ...] = columns(
+    measures.GROWTH,
+    method={},
+    limits=_limits_of,
+    smallest={"shared": True},
+    largest={"shared": True},
+    results={"priority": 1, "shared": True},
+    censored={"priority": 1},
+    exponent={"text": _between(measures.GROWTH["exponent"])},
+)
+"""How solve times grow."""
 
 SOLVERS: tuple[Column[SolverSummary], ...] = columns(
     measures.SOLVERS,

@@ -16,12 +16,13 @@ from schedgap.harness.show.measures import MEAN
 from schedgap.harness.show.page import frame, rigid
 from schedgap.harness.show.page.answer import answer, known
 from schedgap.harness.show.page.columns import COMPARE as COLUMNS
-from schedgap.harness.show.page.columns import SOLVERS, SUMMARY, column
+from schedgap.harness.show.page.columns import EFFECTS, GROWTH, INTERVALS, PAIRS, SOLVERS, SUMMARY, column
 from schedgap.harness.show.page.frame import Group, Page, Section
 from schedgap.harness.show.table import USUALLY, Block, Column, Line, Selection, Table, explained, left_out, table
 from schedgap.harness.show.text import between, clean, plain, seconds
 from schedgap.harness.studies.compare.price import prices
 from schedgap.harness.studies.compare.row import TOO_LARGE, Comparison, Row, log_file
+from schedgap.harness.studies.compare.statistics import Statistics, statistics
 from schedgap.harness.studies.compare.summary import CAVEAT, allowed_s, by_method, by_solver
 from schedgap.harness.studies.published import COMPARE
 from schedgap.instances.registry import PAPERS, Problem
@@ -78,6 +79,9 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return frame.together(messages)
 
 
+MORE = "the report has gaps by parameter and what explains them; intervals, pairs, effects, growth: .parquet files"
+"""What a terminal says of statistics that it does not show."""
+
 TOP = 10
 """Number of rows per paper that a terminal shows by default."""
 
@@ -100,6 +104,8 @@ def blocks(run: Comparison, view: Selection = USUALLY) -> list[Block]:
         if (summed := summary(text, rows, allowed)) and not (view.everything or view.sort or view.columns):
             ran = [line for line in by_method(rows, allowed) if line.skipped < line.results]
             shown += [*_listed(summed[0].caption, SUMMARY, ran, view, "mean_gap"), Line(summed[1], "dim")]
+            found = statistics(replace(run, rows=rows))
+            shown += [*_statistics(found), *([Line(MORE, "dim")] if _details(found) else [])]
         else:
             listed = [row for row in rows if view.everything or row.status != "skipped"]
             usual = (*USUAL, *["verified"] * any(row.wrong for row in rows))
@@ -193,6 +199,8 @@ def groups(run: Comparison) -> list[Group]:
         why = measures.COMPARE["reason"]
         of_skips.append(column(why, lambda row: clean(row.reason or "", 300), css="note"))
         folded = [table(f"{len(skipped)} skipped", of_skips, skipped)] if skipped and ran is not rows else []
+        found_here = statistics(replace(run, rows=rows))
+        tables[:0] = [*_statistics(found_here), *_details(found_here)]
         if summed := summary(text, rows, allowed_s(run.meta)):
             means = f"the mean gap is arithmetic; {MEAN.lower()}s of times count failures"
             tables.insert(0, replace(summed[0], caption=f"{summed[0].caption}; {means}. {summed[1]}".strip()))
@@ -200,6 +208,24 @@ def groups(run: Comparison) -> list[Group]:
         found.append(Group(*name, tables, told.get(paper, ""), folded))
     by_solver = solvers(run)
     return [*found, Group("results-solvers", "solvers", "Solvers", by_solver)] if by_solver else found
+
+
+def _statistics(found: Statistics) -> list[Table]:
+    """Return the tables of differences between methods and of the growth of solve times; empty ones are left out."""
+    tables = [
+        table("Paired differences, with 95 % intervals over independent units", PAIRS, found.pairs),
+        table("Growth of solve times; results at the limit count as at least as long", GROWTH, found.growth),
+    ]
+    return [one for one in tables if one.rows]
+
+
+def _details(found: Statistics) -> list[Table]:
+    """Return a table of gaps by each parameter that varies, and one of what explains the gaps."""
+    parts = grouped((one for one in found.intervals if one.factor), "factor")
+    shown = [column for column in INTERVALS if column.key != "factor"]
+    tables = [table(f"Gaps by {clean(part[0].factor, 40)}, with 95 % intervals", shown, part) for part in parts]
+    effects = table("What explains the gaps: least squares on all features at once", EFFECTS, found.effects)
+    return [*tables, effects] if effects.rows else tables
 
 
 def solvers(run: Comparison) -> list[Table]:

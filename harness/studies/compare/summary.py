@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +24,7 @@ from schedgap.harness.engine.result import grouped
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.measures import TIME_SHIFT_S
 from schedgap.harness.studies.compare.row import Row, ratio
+from schedgap.harness.studies.resampling import FEWEST, by_unit, interval, units_of
 from schedgap.instances.parameters import pairs, stated
 
 if TYPE_CHECKING:
@@ -39,19 +40,32 @@ Criterion = Literal["time", "objective"]
 
 @dataclass(frozen=True)
 class Gaps:
-    """The certified gaps of a method: `is_upper` says whether one of them is only an upper estimate."""
+    """The certified gaps of a method: `is_upper` says whether one of them is only an upper estimate.
+
+    The ends of the 95 % intervals of median and mean are known if there are several independent units.
+    """
 
     median: float
     mean: float
     largest: float
     is_upper: bool
+    median_ends: tuple[float, float] | None = None
+    mean_ends: tuple[float, float] | None = None
 
 
 def gaps(certified: Sequence[Row]) -> Gaps:
-    """Return the median, mean and largest gap of one or more certified rows."""
+    """Return the median, mean and largest gap of one or more certified rows, with intervals if there are enough."""
     values = [row.gap for row in certified if row.gap is not None]
     upper = any(row.ratio_is_upper is not False for row in certified)
-    return Gaps(median(values), fmean(values), max(values), upper)
+    own = Gaps(median(values), fmean(values), max(values), upper)
+    by_instance: dict[str, list[float]] = {}
+    for row in certified:
+        by_instance.setdefault(row.fingerprint, []).append(row.gap or 0.0)
+    units = units_of({row.fingerprint: row.instance for row in certified})
+    groups = by_unit({mark: fmean(several) for mark, several in by_instance.items()}, units)
+    if len(groups) < FEWEST:
+        return own
+    return replace(own, median_ends=interval(groups, "median"), mean_ends=interval(groups))
 
 
 @dataclass(frozen=True)
@@ -74,8 +88,12 @@ class MethodSummary:
     wrong: int
     skipped: int
     median_gap: float | None
+    median_gap_low: float | None
+    median_gap_high: float | None
     largest_gap: float | None
     mean_gap: float | None
+    mean_gap_low: float | None
+    mean_gap_high: float | None
     gap_is_upper: bool
     largest_loss: float | None
     loss_is_upper: bool
@@ -102,6 +120,7 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
     for group in grouped(rows, "method", "limits"):
         certified = [row for row in group if row.certified]
         own = gaps(certified) if certified else None
+        of_median, of_mean = (own.median_ends, own.mean_ends) if own else (None, None)
         proved = [row for row in certified if row.ratio_is_upper is False and row.ratio is not None]
         worst = max(proved, key=lambda row: row.ratio or 0.0, default=None)
         times = [row.solve_s for row in group if row.solve_s is not None and not row.failed]
@@ -115,8 +134,12 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
             wrong=sum(row.wrong for row in group),
             skipped=sum(row.status == "skipped" for row in group),
             median_gap=own.median if own else None,
+            median_gap_low=of_median[0] if of_median else None,
+            median_gap_high=of_median[1] if of_median else None,
             largest_gap=own.largest if own else None,
             mean_gap=own.mean if own else None,
+            mean_gap_low=of_mean[0] if of_mean else None,
+            mean_gap_high=of_mean[1] if of_mean else None,
             gap_is_upper=own is not None and own.is_upper,
             largest_loss=max((row.loss for row in certified if row.loss is not None), default=None),
             loss_is_upper=any(row.loss_is_upper for row in certified),

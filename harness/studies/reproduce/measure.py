@@ -17,12 +17,10 @@ from schedgap.harness.show.text import Side, limit, number, numbers
 from schedgap.harness.studies.published import agrees, measured_as, split, value_of
 from schedgap.harness.studies.reproduce.row import AUDITED, NOT_TESTABLE, Case, Evidence, ReproducedRow, decide
 from schedgap.harness.studies.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend, Unmeasured
+from schedgap.harness.studies.resampling import interval
 from schedgap.instances.text import some
 
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
-
-RESAMPLES = 2000
-"""Bootstrap samples per interval."""
 
 WIDE = 0.5
 """An interval wider than this fraction of the printed value is too wide to judge by; the mean is used instead."""
@@ -192,7 +190,7 @@ def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean
     if not sample or not all(math.isfinite(value) for value in sample):
         return None
     value = STATISTICS[of](sample)
-    low, high = interval(sample) if of == "mean" else (value, value)
+    low, high = interval([[one] for one in sorted(sample)]) if of == "mean" else (value, value)
     bounds = [_bound(quantity, case, cases) for case in cases if case.method == method and case.key in by_case]
     certified = [bound for bound in bounds if bound is not None]
     if len(certified) < len(sample) or len({side for _, side, _ in certified}) != 1:
@@ -217,17 +215,6 @@ def _bound(quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, Sid
     theirs = [one.measured[base] for one in cases if (one.key, one.method) == (case.key, other)]
     best, reference = (bound, theirs[0]) if less else (theirs[0], bound)
     return (reference / best, "at most", model) if best > 0 else None
-
-
-def interval(sample: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the mean; for equal numbers, or one number, it is a point."""
-    if len(set(sample)) == 1:
-        return sample[0], sample[0]
-    from scipy.stats import bootstrap
-
-    seed = np.random.default_rng(0)
-    result = bootstrap((sorted(sample),), np.mean, n_resamples=RESAMPLES, method="percentile", rng=seed)
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 # ---------------------------------------------------------------- judging items

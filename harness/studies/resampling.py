@@ -1,0 +1,68 @@
+"""Bootstrap intervals of statistics whose observations come in independent groups, called units.
+
+Results on the same random numbers are not independent: ``gen/20jobs?load=1&seed=3`` and ``gen/20jobs?load=2&seed=3``
+have the same jobs. So a unit is a seed of an instance, if there are several, and otherwise the instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedgap.instances.catalogue import settings, usual
+
+Array = NDArray[np.float64]
+
+RESAMPLES = 2000
+"""Bootstrap samples per interval."""
+
+FEWEST = 3
+"""Fewest units for which results show intervals."""
+
+OF: Mapping[str, Callable[..., Any]] = {"mean": np.nanmean, "median": np.nanmedian}
+
+
+def interval(groups: Sequence[Sequence[float]], of: Literal["mean", "median"] = "mean") -> tuple[float, float]:
+    """Return the 95 % percentile bootstrap interval of the mean or median of all observations.
+
+    Whole groups are drawn with replacement, since the observations of a group depend on each other: those of the same
+    random day at several loads, for example. Groups of one observation each give the usual bootstrap. If there is only
+    one group, or all observations are equal, the interval is a point. The random numbers are always the same.
+    """
+    sample = np.concatenate([np.asarray(group, float) for group in groups])
+    if len(groups) < 2 or np.all(sample == sample[0]):
+        value = float(OF[of](sample))
+        return value, value
+    from scipy.stats import bootstrap
+
+    longest = max(map(len, groups))
+    padded = np.array([[*group, *[np.nan] * (longest - len(group))] for group in groups], float)
+
+    def statistic(drawn: NDArray[np.int_], axis: int = -1) -> Any:
+        return OF[of](padded[drawn].reshape(*drawn.shape[:-1], -1), axis=-1)
+
+    given: dict[str, Any] = {"n_resamples": RESAMPLES, "method": "percentile", "vectorized": True}
+    found = bootstrap((np.arange(len(groups)),), statistic, rng=np.random.default_rng(0), **given)
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def units_of(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the unit of each instance: what it is made from and its seed, or else its fingerprint.
+
+    `names` maps fingerprints of instances to their names, and so do units.
+    """
+    seeds = {mark: settings(name).get("seed", usual(name, "seed")) for mark, name in names.items()}
+    known = {mark: f"{names[mark].partition('?')[0]}, seed {seed}" for mark, seed in seeds.items() if seed is not None}
+    several = len(set(known.values())) > 1
+    return {mark: known.get(mark, mark) if several else mark for mark in names}
+
+
+def by_unit(values: Mapping[str, float], units: Mapping[str, str]) -> list[list[float]]:
+    """Return the values of instances, by fingerprint, grouped by unit."""
+    groups: dict[str, list[float]] = {}
+    for name, value in values.items():
+        groups.setdefault(units[name], []).append(value)
+    return list(groups.values())

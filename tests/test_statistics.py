@@ -1,0 +1,246 @@
+"""Statistics of many results: each number equals a second computation, and dependent results are not counted twice."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+from report_runs import META, instance, row
+from scipy.optimize import minimize
+from scipy.stats import norm, wilcoxon
+from scipy.stats import t as student
+
+import schedgap as sg
+from schedgap.harness.show.page.compare import blocks, page
+from schedgap.harness.show.table import Table
+from schedgap.harness.studies.compare.row import Comparison
+from schedgap.harness.studies.compare.run import STUDY
+from schedgap.harness.studies.compare.statistics import Statistics, censored_slope, features, statistics
+from schedgap.harness.studies.resampling import by_unit, interval, units_of
+from schedgap.instances.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def kept() -> Comparison:
+    """Thirty days at three loads, under five methods."""
+    return sg.read_run(ROOT / "results/lesson09")
+
+
+@pytest.fixture(scope="module")
+def online(kept: Comparison) -> str:
+    """The algorithm of Hadar in the kept run."""
+    return next(row.method for row in kept.rows if row.kind == "online")
+
+
+@pytest.fixture(scope="module")
+def found(kept: Comparison) -> Statistics:
+    return statistics(kept)
+
+
+# intervals ----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=1, max_size=6))
+def test_an_interval_holds_values_that_occur_and_is_a_point_for_one_unit(groups: list[list[float]]) -> None:
+    everything = [value for group in groups for value in group]
+    low, high = interval(groups)
+    assert min(everything) - 1e-9 <= low <= high <= max(everything) + 1e-9
+    if len(groups) == 1 or len(set(everything)) == 1:
+        assert low == high == pytest.approx(np.mean(everything))
+    ends = interval(groups, "median")
+    assert min(everything) - 1e-9 <= ends[0] <= ends[1] <= max(everything) + 1e-9
+
+
+def test_results_on_the_same_random_numbers_are_one_unit() -> None:
+    names = ["gen/20jobs?load=1&seed=3", "gen/20jobs?load=2&seed=3", "gen/20jobs?load=1&seed=4", "gen/50jobs?seed=3"]
+    marks = {f"m{i}": name for i, name in enumerate([*names, "own/file"])}
+    units = units_of(marks)
+    assert units["m0"] == units["m1"]
+    assert len(set(units.values())) == 4
+    assert sorted(map(len, by_unit(dict.fromkeys(marks, 1.0), units))) == [1, 1, 1, 2]
+    assert len(set(units_of({"a": "gen/20jobs?load=1", "b": "gen/20jobs?load=2"}).values())) == 2
+
+
+def test_more_loads_of_the_same_days_do_not_narrow_an_interval() -> None:
+    """Copies of each observation would halve the interval if they counted as independent."""
+    days = np.random.default_rng(1).normal(size=30).tolist()
+    once, four = interval([[day] for day in days]), interval([[day] * 4 for day in days])
+    assert four == pytest.approx(once, rel=1e-12)
+
+
+def test_intervals_of_gaps_equal_a_second_computation(kept: Comparison, found: Statistics) -> None:
+    frame, table = kept.table, found.frame("intervals")
+    rng = np.random.default_rng(5)
+    for (method, value), mine in table.set_index(["method", "value"]).iterrows():
+        part = frame[(frame["method"] == method) & ((frame["p.load"].astype(str) == value) | (value == ""))]
+        assert (mine["results"], mine["units"]) == (len(part), 30)
+        assert mine["mean"] == pytest.approx(part["gap"].mean())
+        assert mine["median"] == pytest.approx(part["gap"].median())
+        assert mine["upper"] == pytest.approx((part["proof"] == "upper").mean())
+        days = part.groupby("p.seed")["gap"].mean().to_numpy()
+        ends = np.percentile([rng.choice(days, 30).mean() for _ in range(4000)], [2.5, 97.5])
+        assert [mine["mean_low"], mine["mean_high"]] == pytest.approx(ends, abs=0.06 * np.ptp(ends))
+    assert set(table["factor"]) == {"", "load"}
+
+
+# pairs --------------------------------------------------------------------------------------------
+
+
+def test_paired_differences_equal_a_second_computation(kept: Comparison, found: Statistics, online: str) -> None:
+    wide = kept.table.pivot_table(index=["p.load", "p.seed"], columns="method", values="objective")
+    logs = np.log(wide.drop(columns=online).div(wide[online], axis=0))
+    table = found.frame("pairs").set_index("method")
+    assert set(table["reference"]) == {online}
+    p = {name: wilcoxon(logs[name].groupby("p.seed").mean()).pvalue for name in logs}
+    for name, one in logs.items():
+        mine = table.loc[name]
+        assert mine["ratio"] == pytest.approx(math.exp(one.mean()))
+        assert mine["ratio_low"] < mine["ratio"] < mine["ratio_high"]
+        counts = (one > 1e-9).sum(), (one.abs() <= 1e-9).sum(), (one < -1e-9).sum()
+        assert (mine["wins"], mine["ties"], mine["losses"]) == counts
+        assert mine["p"] == pytest.approx(p[name])
+    adjusted, least = {}, 0.0
+    for i, name in enumerate(sorted(p, key=lambda name: p[name])):
+        least = adjusted[name] = max(least, min(1.0, (len(p) - i) * p[name]))
+    assert table["p_holm"].to_dict() == pytest.approx(adjusted)
+
+
+def test_a_reference_may_be_chosen_and_must_have_run(kept: Comparison, online: str) -> None:
+    pairs = statistics(kept, "hadar.srtf").frame("pairs").set_index("method")
+    assert set(pairs["reference"]) == {"hadar.srtf"}
+    back = statistics(kept).frame("pairs").set_index("method")
+    assert pairs.loc[online, "ratio"] == pytest.approx(1 / back.loc["hadar.srtf", "ratio"])
+    with pytest.raises(UsageError, match=r"did you mean hadar\.srtf"):
+        statistics(kept, "hadar.strf")
+
+
+def test_smaller_is_better_where_a_problem_minimises() -> None:
+    rows = []
+    for seed in range(6):
+        where: dict[str, Any] = {"instance": f"gen/20jobs?seed={seed}", "sense": "min", "status": "feasible"}
+        rows += [
+            row("zhou.ps.online", f"{seed}", 10.0).replace(problem="p", kind="online", **where),
+            row("zhou.ps.fifo", f"{seed}", 20.0).replace(problem="p", kind="baseline", **where),
+        ]
+    (pair,) = statistics(Comparison(META, rows, {})).pairs
+    assert (pair.method, pair.wins, pair.losses) == ("zhou.ps.fifo", 0, 6)
+    assert pair.ratio == pytest.approx(0.5)
+    assert pair.p == pytest.approx(2 / 2**6)
+
+
+# effects ------------------------------------------------------------------------------------------
+
+
+def test_effects_equal_least_squares_with_clusters_by_hand(kept: Comparison, found: Statistics, online: str) -> None:
+    frame = kept.table[kept.table["method"] == online].reset_index(drop=True)
+    x = pd.DataFrame([features(kept.instances[mark]) for mark in frame["fingerprint"]])
+    z = np.column_stack([np.ones(len(x)), (x - x.mean()) / x.std()])
+    y = frame["gap"].to_numpy()
+    beta, *_ = np.linalg.lstsq(z, y, rcond=None)
+    left = y - z @ beta
+    scores = np.array([z[day].T @ left[day] for day in frame.groupby("p.seed").indices.values()])
+    inverse = np.linalg.inv(z.T @ z)
+    n, k, g = len(y), z.shape[1], len(scores)
+    cover = inverse @ (scores.T @ scores) @ inverse * (g / (g - 1)) * ((n - 1) / (n - k))
+    half = student.ppf(0.975, g - 1) * np.sqrt(np.diag(cover))
+    mine = found.frame("effects").query("method == @online").set_index("feature")
+    assert list(mine.index) == list(x.columns)
+    assert mine["slope"].to_numpy() == pytest.approx(beta[1:])
+    assert mine["slope_low"].to_numpy() == pytest.approx((beta - half)[1:])
+    assert mine["slope_high"].to_numpy() == pytest.approx((beta + half)[1:])
+    assert mine["explained"].iloc[0] == pytest.approx(1 - left @ left / ((y - y.mean()) @ (y - y.mean())))
+
+
+def test_features_of_an_instance_by_hand() -> None:
+    found = features(sg.load("gen/20jobs?load=1.0"))
+    assert found["load"] == pytest.approx(1.0, rel=0.05)
+    assert 0 <= found["gangs"] <= 1
+    assert found["heterogeneity"] > 1
+    assert features(instance()) == {}  # tenants have no jobs
+
+
+# growth -------------------------------------------------------------------------------------------
+
+
+def test_the_exponent_of_a_power_law_is_found() -> None:
+    sizes = np.array([20, 50, 100, 200, 500] * 3)
+    noise = np.random.default_rng(2).normal(0, 0.1, sizes.size)
+    slope, low, high = censored_slope(np.log(sizes), np.log(0.01) + 1.5 * np.log(sizes) + noise, sizes < 0)
+    assert low < 1.5 < high
+    assert slope == pytest.approx(1.5, abs=0.1)
+
+
+def test_times_at_the_limit_count_as_at_least_as_long() -> None:
+    """Least squares on cut times would say 1.0 instead of 2; the likelihood equals one that scipy maximises."""
+    rng = np.random.default_rng(3)
+    x = np.log(np.repeat([10, 20, 40, 80, 160, 320], 6))
+    true = -6 + 2 * x + rng.normal(0, 0.5, x.size)
+    limit = math.log(60)
+    y, cut = np.minimum(true, limit), true >= limit
+    slope, low, high = censored_slope(x, y, cut)
+
+    def loss(p: Any) -> float:
+        mean, scale = p[0] + p[1] * x, math.exp(p[2])
+        return -float(np.where(cut, norm.logsf(y, mean, scale), norm.logpdf(y, mean, scale)).sum())
+
+    best = minimize(loss, [0.0, 1.0, 0.0], method="Nelder-Mead", options={"maxiter": 10_000, "xatol": 1e-9})
+    assert slope == pytest.approx(best.x[1], rel=1e-3)
+    assert low < 2 < high
+    assert np.polyfit(x, y, 1)[0] < low
+
+
+def test_growth_needs_several_sizes() -> None:
+    sizes = {f"{n}-{seed}": (n, seed) for n in (2, 4, 8, 16) for seed in range(3)}
+    instances = {mark: instance(np.ones((n, 2)) + np.arange(2)) for mark, (n, _) in sizes.items()}
+    timed = [
+        row("oef.cooperative", mark, 1.0).replace(instance=mark, solve_s=0.01 * n**2 * (1 + 0.1 * seed))
+        for mark, (n, seed) in sizes.items()
+    ]
+    (one,) = statistics(Comparison(META, timed, instances)).growth
+    assert (one.smallest, one.largest, one.results, one.censored) == (2, 16, 12, 0)
+    assert one.exponent == pytest.approx(2.0)
+    failed: dict[str, Any] = {"status": "error", "solve_s": None, "verified": None}
+    slowest = [each.replace(**failed) if each.instance.startswith("16") else each for each in timed]
+    (one,) = statistics(Comparison(META, slowest, instances)).growth
+    assert one.censored == 3
+    assert statistics(Comparison(META, timed[:3], instances)).growth == []
+
+
+# what people see ----------------------------------------------------------------------------------
+
+
+def test_few_units_have_no_statistics(kept: Comparison) -> None:
+    two = [one for one in kept.rows if re.search(r"seed=[12]\b", one.instance)]
+    assert len(two) > 10
+    assert not statistics(Comparison(kept.meta, two, kept.instances))
+    assert not statistics(Comparison(kept.meta, [], {}))
+
+
+def test_no_median_is_printed_without_its_interval(kept: Comparison, found: Statistics) -> None:
+    shown = blocks(kept)
+    summed, paired = (one for one in shown if isinstance(one, Table))
+    headers = [column.header for column in summed.columns]
+    for name in ("median gap", "mean gap"):
+        assert all("[" in line[headers.index(name)].text for line in summed.rows), name
+    assert "Paired differences" in paired.caption
+    assert [line[0].text for line in paired.rows] == [one.method for one in found.pairs]
+    assert "(median at most 4.8 % [3.9 %, 6.2 %])" in str(shown[0])
+    captions = [one.caption for group in page(kept).groups for one in group.tables]
+    assert any(caption.startswith("Gaps by load") for caption in captions)
+    assert any(caption.startswith("What explains the gaps") for caption in captions)
+
+
+def test_files_have_the_statistics(kept: Comparison, found: Statistics, tmp_path: Any) -> None:
+    tables = STUDY.tables(kept)
+    for name in ("intervals", "pairs", "effects"):
+        (tmp_path / name).write_bytes(tables[f"{name}.parquet"])
+        read = pd.read_parquet(tmp_path / name)
+        pd.testing.assert_frame_equal(read, found.frame(name), check_dtype=False, rtol=1e-8)
+    assert "growth.parquet" not in tables
