@@ -267,8 +267,8 @@ def test_headline_never_uses_what_is_not_verified() -> None:
 def test_headline_over_several_instances_and_papers() -> None:
     run = sweep_run()
     assert re.fullmatch(
-        r"Over 12 instances, hadar.online is at most [\d.]+ % \(median at most [\d.]+ %\) from optimal; "
-        r"best baseline gavel at most [\d.]+ % \(median at most [\d.]+ %\)\.",
+        r"Over 12 instances, hadar.online is at most [\d.]+ % \(median at most [\d.]+ % \[[\d.]+ %, [\d.]+ %\]\) "
+        r"from optimal; best baseline gavel at most [\d.]+ % \(median at most [\d.]+ % \[[\d.]+ %, [\d.]+ %\]\)\.",
         headline(run),
     )
     both = run_of(BOUND, row("hadar.online", MARK, 4.0, **ONLINE))
