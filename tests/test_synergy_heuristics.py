@@ -358,8 +358,20 @@ def test_what_remains_is_counted_with_the_share_or_at_the_fastest_speed(three: S
     assert fastest == pytest.approx(share * three.needs.fair[kind, 0] / three.needs.best[kind, 0])
     assert np.argsort(share).tolist() == [0, 1, 2]
     assert np.argsort(fastest).tolist() == [2, 0, 1]
-    assert "speed" in {one.name for one in POLICIES.get("synergy.tune.srtf").parameters}
-    assert "speed" not in {one.name for one in POLICIES.get("synergy.proportional.srtf").parameters}
+    for policy in ("srtf", "ftf"):
+        assert "speed" in {one.name for one in POLICIES.get(f"synergy.tune.{policy}").parameters}
+        assert "speed" not in {one.name for one in POLICIES.get(f"synergy.proportional.{policy}").parameters}
+
+
+def test_fairness_at_the_fastest_speed_still_divides_by_the_time_alone_with_the_share(three: SynergyView) -> None:
+    """With ``speed=fastest``, what remains of AlexNet takes a third; the ideal time in ρ is that with the share."""
+    kind = three.profiles.kind
+    best, fair = three.needs.best[kind, 0], three.needs.fair[kind, 0]
+    late = waiting(three, elapsed_s=[600.0, 1200.0, 1800.0])
+    rho = (late.elapsed_s + late.left_s * fair / best) / late.alone_s
+    assert ORDERS["ftf"](three, late, speed="fastest") == pytest.approx(-rho)
+    assert ORDERS["ftf"](three, late, first="smallest", speed="fastest") == pytest.approx(rho)
+    assert ORDERS["ftf"](three, late)[2] < -rho[2]
 
 
 def test_drf_serves_the_job_with_the_smallest_dominant_share() -> None:
@@ -394,7 +406,8 @@ def test_picking_passes_over_jobs_whose_gpus_do_not_fit() -> None:
 # ---------------------------------------------------------------- whole runs
 
 RUNS = [spec.id for spec in POLICIES if spec.paper == "synergy" and ".opt" not in spec.id]
-RUNS += ["synergy.tune.ftf?first=smallest", "synergy.tune.las?order=policy&fit=first", "synergy.drf.static?by=tenant"]
+RUNS += ["synergy.tune.ftf?first=smallest", "synergy.tune.ftf?speed=fastest"]
+RUNS += ["synergy.tune.las?order=policy&fit=first", "synergy.drf.static?by=tenant"]
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -12,9 +12,9 @@ which gives the jobs of a round servers, CPUs and memory (:mod:`schedgap.heurist
 =====================================  =============================================================================
 
 Settings choose where the paper's text and its artefact differ: ``order`` and ``fit`` of Tune, ``first`` of finish-time
-fairness, ``by`` of DRF, ``speed`` of SRTF. In a simulation, schedulers may decide by estimated tables, while jobs
-advance by the true ones (``profiles``, ``noise``, ``saturation``). ``docs/experiments.md`` has the measured effect of
-each setting.
+fairness, ``by`` of DRF, ``speed`` of SRTF and of finish-time fairness. In a simulation, schedulers may decide by
+estimated tables, while jobs advance by the true ones (``profiles``, ``noise``, ``saturation``).
+``docs/experiments.md`` has the measured effect of each setting.
 
 Whole runs are also policies of :mod:`schedgap.heuristics.simulator`. As heuristics, they run in the rounds of the view
 without restarts or profiling. Progress always follows the job's table (:mod:`schedgap.instances.sensitivity`).
@@ -113,7 +113,8 @@ def _register_round(name: str, scheduler: SynergyScheduler, kind: Kind, source: 
 def _register_run(name: str, scheduler: SynergyScheduler, kind: Kind, source: str, reference: str) -> None:
     """Register a scheduler for whole runs, as a policy and, in model time, as a heuristic."""
     profiled = scheduler.mechanism != "proportional"
-    own = {"ftf": (FIRST,), "srtf": (SPEED,) if profiled else ()}
+    speed = (SPEED,) if profiled else ()
+    own = {"ftf": (FIRST, *speed), "srtf": speed}
     settings = (*_settings(scheduler), *own.get(scheduler.policy, ()))
     heuristic(
         f"synergy.{name}",

@@ -33,7 +33,7 @@ class SynergyScheduler:
     order, fit
         Settings of the mechanisms that tune demands; see :class:`Mechanisms`.
     first, by, speed
-        Settings of the policies ``ftf``, ``drf`` and ``srtf``.
+        Settings of the policies: `first` of ``ftf``, `by` of ``drf``, `speed` of ``srtf`` and ``ftf``.
     """
 
     policy: str
@@ -61,7 +61,11 @@ class SynergyScheduler:
 
     def ranks(self, view: SynergyView, waiting: Waiting) -> Array:
         """Return the ``(a,)`` keys of the policy; the job with the smallest key is served first."""
-        settings = {"ftf": {"first": self.first}, "drf": {"by": self.by}, "srtf": {"speed": self.speed}}
+        settings = {
+            "ftf": {"first": self.first, "speed": self.speed},
+            "drf": {"by": self.by},
+            "srtf": {"speed": self.speed},
+        }
         return ORDERS[self.policy](view, waiting, **settings.get(self.policy, {}))
 
 

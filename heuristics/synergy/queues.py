@@ -4,8 +4,9 @@
 no tenant holds anything before its first job; then only mechanisms are compared.
 
 A job's time alone and its remaining time assume its proportional share on its best GPU type, whatever the mechanism, so
-a policy is the same for all mechanisms. The text does not say which speed SRTF assumes. The artefact takes the fastest
-one (``speed=fastest``), except for proportional allocation. Ties are broken by arrival, then index.
+a policy is the same for all mechanisms. The text does not say which speed SRTF and finish-time fairness assume for what
+remains. The artefact takes the fastest one (``speed=fastest``), except for proportional allocation. Ties are broken by
+arrival, then index.
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ def fifo(view: SynergyView, waiting: Waiting) -> Array:
 
 def srtf(view: SynergyView, waiting: Waiting, *, speed: str = "share") -> Array:
     """Return remaining times with the proportional share or at the ``fastest`` speed: the shortest is served first."""
+    return remaining_s(view, waiting, speed)
+
+
+def remaining_s(view: SynergyView, waiting: Waiting, speed: str) -> Array:
+    """Return the ``(a,)`` seconds that remain with the proportional share, or with the demand (``fastest``)."""
     if speed == "share":
         return waiting.left_s
     best = np.where(view.needs.able, view.needs.best, 0.0).max(axis=1)[view.profiles.kind]
@@ -58,13 +64,14 @@ def las(view: SynergyView, waiting: Waiting) -> Array:
     return waiting.attained_s
 
 
-def ftf(view: SynergyView, waiting: Waiting, *, first: str = "largest") -> Array:
+def ftf(view: SynergyView, waiting: Waiting, *, first: str = "largest", speed: str = "share") -> Array:
     """Return keys of finish-time fairness: the job with the largest ρ (or the ``smallest``) is served first.
 
-    ρ is the total time of the job if it runs with its share from now on, divided by its time alone from its arrival on.
-    Themis, which the paper cites, serves the largest ρ first, the paper's artefact the smallest.
+    ρ is the total time of the job if it runs with its share (or at the ``fastest`` speed) from now on, divided by its
+    time alone with its share from its arrival on. Themis, which the paper cites, serves the largest ρ first. The
+    paper's artefact serves the smallest, and lets Tune count what remains at the fastest speed.
     """
-    rho = (waiting.elapsed_s + waiting.left_s) / waiting.alone_s
+    rho = (waiting.elapsed_s + remaining_s(view, waiting, speed)) / waiting.alone_s
     return -rho if first == "largest" else rho
 
 

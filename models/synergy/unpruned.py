@@ -1,4 +1,8 @@
-"""ILP1 exactly as printed (eq. 1–5), with a binary for every configuration of every job."""
+"""ILP1 with the rows of eq. (1)–(5) as printed: a binary for every configuration of every job.
+
+Two things are not printed there: the factors :math:`u_j` in (1), which are 1 in the view with ``raw=True``, and the
+limit of section 6 on the CPUs and memory of a gang.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,11 @@ LARGEST = 20_000
 
 
 def build_unpruned(view: SynergyView) -> pyo.ConcreteModel:
-    r"""Build ILP1 exactly as printed: a binary for every job and every cell of its table, and (5) as rows.
+    r"""Build ILP1 with a binary for every job and every cell of its table, and (5) as rows.
 
-    The only cells left out have more CPUs or memory than the servers that the gang needs (section 6).
+    It departs from the print in two ways. The objective counts progress in units of each job's fair progress
+    (:math:`u_j = 1 / F_j`; the paper's is :math:`u_j = 1`, ``raw=True`` of the view). And cells with more CPUs or
+    memory than the servers that the gang needs are left out (section 6; (4) prints a sum over all cells).
 
     - ``y`` :math:`y_{c,m,j} \in \{0, 1\}`: job j holds :math:`[c,m]`.
 
@@ -97,7 +103,7 @@ model(
     "synergy.ilp1.unpruned",
     problem=IDEAL.id,
     decode=_decode,
-    source="Synergy section 4.1, eq. (1)–(5) with binaries, to the letter",
+    source="Synergy section 4.1, eq. (1)–(5) with binaries, weighted by u_j and within the limit of section 6",
     skip=mixed_cluster,
     too_large=_too_large,
     example="paper/synergy-example",

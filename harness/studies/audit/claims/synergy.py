@@ -1,9 +1,10 @@
-"""Synergy (Mohan et al.): Theorems 4.1 and A.2, what Tune promises, two errata of the programs, and slips."""
+"""Synergy (Mohan et al.): Theorems 4.1 and A.2, what Tune promises, errata of the programs, slips, Figs. 2 and 5."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import rounded
 from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, recomputed
 from schedgap.harness.studies.audit.row import claim
+from schedgap.heuristics.synergy.profiling import estimated, profiling, relative_error
 from schedgap.instances.arrays import Array
+from schedgap.instances.model_catalogue import MODELS
 from schedgap.instances.random_instances.synergy import draw, instance, job, matrix, mix, pipelines, servers
-from schedgap.instances.schema import Instance
+from schedgap.instances.schema import Instance, MatrixSensitivity
 from schedgap.instances.views.synergy import SynergyView, view
 from schedgap.models.engine.solve import Session, SolveOptions, StandardForm, build, solve
 from schedgap.models.engine.solve.session import interior_point
@@ -263,3 +266,140 @@ def slip_fidelity(lab: ClaimLab) -> str:
 def slip_fifo(lab: ClaimLab) -> str:
     """81 h reduced to 22 h is an improvement of up to 3.4."""
     return recomputed(lab, Printed("JCT ratio", 3.4, 81 / 22, 0.05))
+
+
+# ---------------------------------------------------------------- Fig. 2, by the matrices of the artefact
+
+MATRICES = "the throughput matrices of the paper's artefact, per GPU"
+IMAGE = ("ShuffleNetv2", "AlexNet", "ResNet18", "MobileNetv2", "ResNet50")
+TRANSFORMERS = ("GNMT", "Transformer-XL")
+
+
+def measured_rates(model: str) -> tuple[Array, Array, Array]:
+    """Return the CPUs, gigabytes and ``(CPUs, gigabytes)`` progress of one of the paper's models on one GPU."""
+    table = cast(MatrixSensitivity, MODELS[f"Synergy {model}"].sensitivity)
+    return np.array(table.cpus_per_gpu), np.array(table.memory_gb_per_gpu), np.array(table.progress)
+
+
+def faster(model: str, few: float, many: float) -> float:
+    """Return how much faster a model is with `many` CPUs per GPU than with `few`, with all memory."""
+    cpus, _, rate = measured_rates(model)
+    at = dict(zip(cpus.tolist(), rate[:, -1].tolist(), strict=True))
+    return float(at[many] / at[few])
+
+
+def saturating(model: str) -> float:
+    """Return the fewest CPUs per GPU at which a model is as fast as with all, with all memory."""
+    cpus, _, rate = measured_rates(model)
+    return float(cpus[np.argmax(rate[:, -1] >= rate[:, -1].max() * (1 - SLACK))])
+
+
+@claim("synergy.fig2.alexnet", "section 2.1, Fig. 2(a)", scope="0.05 either way", how=MATRICES)
+def fig2_alexnet(lab: ClaimLab) -> str:
+    """AlexNet is 3.1 times faster with 12 CPUs per GPU than with 3."""
+    return recomputed(lab, Printed("AlexNet, 3 to 12 CPUs", 3.1, faster("AlexNet", 3, 12), 0.05))
+
+
+@claim("synergy.fig2.resnet18", "section 2.1, Fig. 2(a)", scope="0.05 either way", how=MATRICES)
+def fig2_resnet18(lab: ClaimLab) -> str:
+    """ResNet18 is 2.3 times faster with 9 CPUs per GPU than with 3."""
+    return recomputed(lab, Printed("ResNet18, 3 to 9 CPUs", 2.3, faster("ResNet18", 3, 9), 0.05))
+
+
+@claim("synergy.fig2.memory", "section 2.1", scope="1.75 times or more counts as almost 2", how=MATRICES)
+def fig2_memory(lab: ClaimLab) -> str:
+    """ResNet18 is almost 2 times faster with all memory than with the 62 GB of its share."""
+    cpus, memory_gb, rate = measured_rates("ResNet18")
+    gains = rate[:, -1] / rate[:, np.searchsorted(memory_gb, 62.5)]
+    for gain in gains:
+        lab.add(bool(gain >= 1.75))
+    lab.numbers = {"largest_gain": float(gains.max()), "gain_below_the_share": float(rate[-1, 1] / rate[-1, 0])}
+    return (
+        f"from 62.5 to {memory_gb[-1]:g} GB ResNet18 gains {gains.max():.3g} times at most, whatever its CPUs "
+        f"({cpus[0]:g} to {cpus[-1]:g}); in the matrix, it loses only below 62.5 GB"
+    )
+
+
+@claim("synergy.fig2.cores", "section 2.1, Fig. 2(a)", how=MATRICES)
+def fig2_cores(lab: ClaimLab) -> str:
+    """ShuffleNet and ResNet18 need 9 to 24 CPUs per GPU."""
+    lab.numbers = {model: saturating(model) for model in ("ShuffleNetv2", "ResNet18")}
+    for cpus in lab.numbers.values():
+        lab.add(9 <= cpus <= 24)
+    return "; ".join(f"{model} is fastest from {cpus:g} CPUs on" for model, cpus in lab.numbers.items())
+
+
+@claim("synergy.fig2.caption", "Fig. 2, caption", how=MATRICES)
+def fig2_caption(lab: ClaimLab) -> str:
+    """Transformers need one CPU per GPU, ShuffleNet more than 12."""
+    one = lab.within("Transformers")
+    for model in TRANSFORMERS:
+        lab.add(one.add(saturating(model) <= 1))
+    lab.add(saturating("ShuffleNetv2") > 12)
+    lab.numbers = {model: saturating(model) for model in (*TRANSFORMERS, "ShuffleNetv2")}
+    return "; ".join(f"{model} is fastest from {cpus:g} CPUs on" for model, cpus in lab.numbers.items())
+
+
+@claim("synergy.fig2.gnmt", "section 2.1", how=MATRICES)
+def fig2_gnmt(lab: ClaimLab) -> str:
+    """GNMT with 20 GB is as fast as with more memory."""
+    _, memory_gb, rate = measured_rates("GNMT")
+    lab.add(bool(np.all(rate == rate[:, :1])))
+    return f"GNMT at {memory_gb[0]:g} GB has {rate[:, 0].min() / rate.max():.3g} of its fastest rate"
+
+
+@claim("synergy.fig2.image", "section 1", scope="the fastest gains 3, to 0.5", how=MATRICES)
+def fig2_image(lab: ClaimLab) -> str:
+    """Some image models are up to 3 times faster with more CPUs than their share."""
+    most = max(IMAGE, key=lambda model: faster(model, 3, 24))
+    return recomputed(lab, Printed(f"largest gain ({most})", 3, faster(most, 3, 24), 0.5))
+
+
+# ---------------------------------------------------------------- Fig. 5, profiling
+
+CORES = np.arange(1.0, 25.0)
+"""CPUs per GPU that section 3.1 counts."""
+
+
+@claim(
+    "synergy.fig5.points",
+    "section 3.1, Fig. 5(b)",
+    how="the search of section 3.1 on the artefact's matrix of ResNet18, interpolated to 24 CPUs",
+)
+def fig5_points(lab: ClaimLab) -> str:
+    """Profiling ResNet18 on one GPU takes 8 points instead of 24."""
+    cpus, _, rate = measured_rates("ResNet18")
+    curve = np.interp(CORES, cpus, rate[:, -1])
+    table, found = estimated(CORES, curve.tolist().__getitem__, np.full(1, np.inf))
+    lab.add(len(found) == 8)
+    lab.within("at most 8 points").add(len(found) <= 8)
+    error = float(relative_error(table[:, 0], curve).max())
+    lab.numbers = {"points": len(found), "largest_error": error}
+    return f"{len(found)} of {CORES.size} points; rates interpolated between them are within {error:.1%}"
+
+
+@claim(
+    "synergy.fig5.errors",
+    "section 3.1, Fig. 5(a)",
+    scope="rates that follow the pipeline, which the estimates assume",
+    how="a gang of ResNet18 on 8 GPUs, by the pipeline that the catalogue fits to the paper",
+)
+def fig5_errors(lab: ClaimLab) -> str:
+    """Estimates for ResNet18 on 8 GPUs at any amount of memory are within 3 % of the measured rates."""
+    model = MODELS["Synergy ResNet18"]
+    rates, given = {"V100": model.pipeline.compute * model.rates["V100"]}, model.pipeline.of_gang(8).model_dump()
+    found = profiling(view(instance([job(model.name, 8, rates=rates, sensitivity=given)], [servers(1)])))
+    lab.numbers = {"largest_error": float(found.error.max())}
+    lab.add(lab.numbers["largest_error"] <= 0.03)
+    return f"largest error {found.error.max():.2%} over {found.error.shape[2]} amounts of memory"
+
+
+@claim("synergy.fig5.minutes", "sections 1 and 3.1", how="recomputed from the printed numbers")
+def fig5_minutes(lab: ClaimLab) -> str:
+    """All CPUs and memory take 240 minutes, with estimates 24, with 8 points 8, which is up to 30 times less."""
+    return recomputed(
+        lab,
+        Printed("minutes for 24 CPUs and 10 amounts of memory", 240, 24 * 500 / 50, 0.5),
+        Printed("times less with estimates", 10, 240 / 24, 0.5),
+        Printed("times less with 8 points", 30, 240 / 8, 0.5),
+    )
