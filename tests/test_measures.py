@@ -34,7 +34,7 @@ from schedgap.harness.studies.audit.row import Audit, Finding
 from schedgap.harness.studies.compare.row import MEASURED, STORED, TOGETHER, Comparison, Row
 from schedgap.harness.studies.compare.summary import MethodSummary, SolverSummary
 from schedgap.harness.studies.reproduce.row import ReproducedRow, Reproduction
-from schedgap.harness.studies.reproduce.run import JOB_JCT
+from schedgap.harness.studies.reproduce.run import OF_HISTORY
 from schedgap.harness.studies.simulate import row as simulated
 from schedgap.harness.studies.simulate.row import ALIASES, BOUNDED, SENSITIVE, Simulation, SimulationRow
 from schedgap.heuristics.simulator.metrics import Metrics
@@ -106,7 +106,7 @@ def test_measures_are_used() -> None:
     }
     measured = {*QUANTITIES, *COMPARE, *SIMULATE}
     assert declared <= measured
-    assert set(QUANTITIES) <= declared | {*ALIASES, JOB_JCT, "longest_wait_h", "start_delay_h"}
+    assert set(QUANTITIES) <= declared | {*ALIASES, *OF_HISTORY, "longest_wait_h", "start_delay_h"}
     assert not set(QUANTITIES) & {*COMPARE, *SIMULATE}
     shown = {
         "compare": columns.COMPARE,

@@ -27,6 +27,7 @@ from schedgap.harness.studies.published import (
     unmeasured,
     with_published,
 )
+from schedgap.harness.studies.reproduce.setting import elsewhere, known
 from schedgap.harness.studies.simulate.bounds import compared
 from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
 from schedgap.instances import load
@@ -224,7 +225,19 @@ def test_a_file_of_ones_own_learns_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_an_instance_in_words_says_which_command_measures_what() -> None:
-    lines = shown_in_words(load("gen/zhou-ps"))
-    assert lines[1].startswith("published; harness compare --instance gen/zhou-ps --method zhou.ps.online")
-    assert "  zhou.ps.online objective_ratio:zhou.ps.drf: ≥ 1.43, section 7.1, Fig. 2" in lines
-    assert "published; not compared: it is the mean over the seven mixes" in shown_in_words(load(AWS))
+    lines = shown_in_words(load("paper/oef-fig2"))
+    assert lines[1].startswith("published; harness compare --instance paper/oef-fig2 --method oef.")
+    aws = load(AWS).model_copy(update={"name": "mine"})
+    assert "published; not compared: it is the mean over the seven mixes" in shown_in_words(aws)
+
+
+def test_a_number_about_other_jobs_is_shown_under_the_figure_that_leads_to_it() -> None:
+    """81 h are a mean over a window of the artefact's trace; the 2,000 jobs of the instance lead to 20 h."""
+    lines = shown_in_words(load("gen/synergy-128"))
+    under = lines.index("published; harness reproduce synergy/fig9")
+    assert lines[under + 1] == "  synergy.proportional.fifo jct_mean_h: 81 h, section 5.3.2, Fig. 9"
+    assert "published; harness simulate --instance gen/synergy-128 --policy synergy.tune.fifo" in lines
+    assert "published; harness reproduce hadar/fig9" in shown_in_words(load(AWS))
+    for ref in REFS:
+        for figure in elsewhere(load(ref)):
+            assert ref not in [name for run in known()[figure].runs for name in run.references]

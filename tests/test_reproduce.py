@@ -562,6 +562,32 @@ def test_single_jobs_are_compared_where_a_figure_is_about_them(tmp_path: Path) -
     assert found.rows[1].measured == pytest.approx(theirs.max() / ours.max())
 
 
+ROUNDS = """
+title = "The most CPUs that jobs hold in any round"
+place = "Fig. 0"
+
+[[runs]]
+instances = ["gen/synergy-32?jobs=20"]
+policies = ["synergy.tune.fifo"]
+
+[[numbers]]
+method = "synergy.tune.fifo"
+quantity = "round_cpu_given"
+value = 0.9
+statistic = "largest"
+"""
+
+
+def test_what_is_printed_as_up_to_is_the_largest_value_over_time(tmp_path: Path) -> None:
+    found = reproduce([str(written(tmp_path, ROUNDS))], jobs=1)
+    (case,) = found.cases["mine"]
+    assert case.trace
+    history = case.trace.value
+    assert history
+    assert len(case.measured["round_cpu_given"]) == history.rounds > 1
+    assert found.rows[0].measured == history.cpu_utilisation.max() > history.cpu_utilisation.mean()
+
+
 def test_a_small_version_has_the_same_rows(mine: Reproduction, tmp_path: Path) -> None:
     small = reproduce([str(written(tmp_path))], jobs=1, quick=True)
     assert [row.what for row in small.rows] == [row.what for row in mine.rows]

@@ -674,6 +674,7 @@ QUANTITIES = listed(
     _quantity("mean_completion_slots", "Mean number of slots from arrival to end.", "slots", "min"),
     _quantity("max_completion_slots", "Largest number of slots from arrival to end.", "slots", "min"),
     _quantity("job_jct_s", "Time from arrival to completion of each job.", "s", "min"),
+    _quantity("round_cpu_given", "Share of all CPU time of each round that jobs hold while computing."),
     _quantity("makespan_s", "Synergy's name for the TTD.", "s", "min"),
     _quantity("makespan_slots", "Slots until the last job ends.", "slots", "min"),
     _quantity("ttd_rounds", "The TTD in rounds, or in slots of the instance.", sense="min"),

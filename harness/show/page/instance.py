@@ -10,6 +10,7 @@ import numpy as np
 
 from schedgap.harness.show.text import SIGNS, clean, numbers
 from schedgap.harness.studies.published import commands, never_compared
+from schedgap.harness.studies.reproduce.setting import elsewhere
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import describe
@@ -39,10 +40,14 @@ def words(instance: Instance) -> Group:
 
 
 def published(instance: Instance) -> list[str]:
-    """Return lines with the numbers published about the instance, under the command that compares ours with them."""
-    reasons = {f"not compared: {why}": entries for why, entries in never_compared(instance).items()}
+    """Return lines with the numbers published about the instance, under the command that leads to ours beside them."""
+    figures = elsewhere(instance)
+    moved = [entry for entries in figures.values() for entry in entries]
+    rest = instance.model_copy(update={"published": tuple(one for one in instance.published if one not in moved)})
+    headings = {f"harness reproduce {figure}": entries for figure, entries in figures.items()} | commands(rest)
+    headings |= {f"not compared: {why}": entries for why, entries in never_compared(rest).items()}
     lines = []
-    for heading, entries in {**commands(instance), **reasons}.items():
+    for heading, entries in headings.items():
         lines += ["", f"published; {heading}"]
         for entry in entries:
             value = numbers(entry.exact) + " (exact)" if entry.value is None else numbers(entry.value)

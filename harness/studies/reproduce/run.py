@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -30,7 +30,9 @@ from schedgap.harness.studies.simulate.run import collected as simulated
 from schedgap.harness.studies.simulate.run import judged as judged_policies
 from schedgap.harness.studies.simulate.run import plan as simulations_of
 from schedgap.harness.studies.sweep import AbsentDataError
-from schedgap.heuristics.simulator.metrics import Window
+from schedgap.heuristics.simulator import Trace
+from schedgap.heuristics.simulator.metrics import ALL, Window
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
@@ -153,8 +155,11 @@ def _collected(found: Finished) -> Reproduction:
     )
 
 
-JOB_JCT = "job_jct_s"
-"""Quantity of single jobs' completion times, which are read from the history only if a figure is about them."""
+OF_HISTORY: Mapping[str, Callable[[Trace, Window], Array]] = {
+    "job_jct_s": lambda trace, window: trace.jct_s[window.jobs(trace.workload.arrival_s)],
+    "round_cpu_given": lambda trace, window: trace.cpu_utilisation,
+}
+"""Quantities of single jobs and of single rounds, which are read from the history only if a figure is about them."""
 
 
 def _cases(
@@ -170,7 +175,7 @@ def _cases(
     else:
         methods = {spec.id for spec in run.specs()}
         kinds = {_label(one) for one in run.kinds(Limits()).values()}
-    needs_jobs = any(item.quantity.startswith(JOB_JCT[:-2]) for item in items)
+    asked = [name for name in OF_HISTORY if any(measured_as(split(item.quantity)[0], {name}) for item in items)]
     for row, result in results:
         own = isinstance(row, SimulationRow) == bool(run.policies) and row.method in methods and row.seed in run.seeds
         if not own or row.fingerprint not in names or row.case[2] not in kinds:
@@ -181,9 +186,9 @@ def _cases(
         if run.policies:
             bounds = row.bounds | {m.replace("ttd", "makespan"): bound for m, bound in row.bounds.items()}
             trace = Later(partial(getattr, result, "trace"))
-            if needs_jobs and measured and (history := trace.value):
-                jobs = (Window.parse(row.window) if row.window else Window()).jobs(history.workload.arrival_s)
-                measured |= {JOB_JCT: history.jct_s[jobs]}
+            if asked and measured and (history := trace.value):
+                window = Window.parse(row.window) if row.window else ALL
+                measured |= {name: OF_HISTORY[name](history, window) for name in asked}
         else:
             measured = {**result.decided, **measured}
             bounds = {} if row.best_bound is None else {"objective": (row.best_bound, row.bound_from or "")}

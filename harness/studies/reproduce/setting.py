@@ -50,7 +50,7 @@ from schedgap.instances import load
 from schedgap.instances.canonical import parse, read_mapping
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.registry import unknown
-from schedgap.instances.schema import Name, Record, Text, rule, violation
+from schedgap.instances.schema import Instance, Name, Published, Record, Text, rule, violation
 from schedgap.instances.schema.base import Numbers
 
 Values = Value | tuple[Value, ...]
@@ -153,11 +153,16 @@ class Quoted(Item):
     where: Text = ""
     scope: Text = ""
 
+    def has(self, entry: Published, instance: Instance) -> bool:
+        """Return whether this is about a published number of an instance."""
+        return self.instance == instance.name and self.where in entry.where and self.scope == entry.scope
+
     def numbers(self) -> Iterator[Number]:
         """Yield the numbers with this scope; a number about more than the instance has a scope."""
         shared: dict[str, Any] = {"run": self.run, "at": self.at, "only_if": self.only_if}
-        for entry in load(self.instance).published:
-            if entry.value is None or self.where not in entry.where or self.scope != entry.scope:
+        instance = load(self.instance)
+        for entry in instance.published:
+            if entry.value is None or not self.has(entry, instance):
                 continue
             names = ("method", "quantity", "value", "exact", "relation", "tolerance", "unit")
             own: dict[str, Any] = {name: getattr(entry, name) for name in names}
@@ -356,3 +361,16 @@ def about(instances: Iterable[str]) -> list[str]:
     wanted = {name.partition("?")[0] for name in instances}
     references = {id: (ref for run in one.runs for ref in run.references) for id, one in known().items()}
     return [id for id, refs in references.items() if any(ref.partition("?")[0] in wanted for ref in refs)]
+
+
+def elsewhere(instance: Instance) -> dict[str, list[Published]]:
+    """Return the published numbers of an instance that figures measure only on others, by the id of the figure.
+
+    Such a number is about more jobs, about a window of them, or about a trace. The instance itself leads to another.
+    """
+    by_figure: dict[str, list[Published]] = {}
+    for entry in instance.published:
+        quoting = [one for one in known().values() if any(quoted.has(entry, instance) for quoted in one.published)]
+        if quoting and not any(instance.name in run.references for one in quoting for run in one.runs):
+            by_figure.setdefault(quoting[0].id, []).append(entry)
+    return by_figure
