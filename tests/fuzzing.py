@@ -272,9 +272,9 @@ def _results(folder: Path, name: str, path: Path) -> None:
     copy = path.with_name("run")
     shutil.copytree(folder, copy)
     try:
-        if name in ("rows.jsonl", "run.json") and len(content) % 2:
+        if name in ("journal.jsonl", "run.json") and len(content) % 2:
             with suppress(ValueError, TypeError, AttributeError, RecursionError):
-                lines = content.splitlines() if name == "rows.jsonl" else [content]
+                lines = content.splitlines() if name == "journal.jsonl" else [content]
                 told = [sealed({k: v for k, v in json.loads(line).items() if k != SEAL}) for line in lines]
                 content = b"".join(json.dumps(line).encode() + b"\n" for line in told)
         elif name.startswith("schedules/"):
@@ -291,11 +291,11 @@ def _results(folder: Path, name: str, path: Path) -> None:
 
 
 def _sealed_again(folder: Path, name: str, content: bytes) -> None:
-    lines = [json.loads(line) for line in (folder / "rows.jsonl").read_bytes().splitlines()]
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_bytes().splitlines()]
     for line in lines:
         line["files"] |= {file: digests({file: content})[file] for file in line["files"] if file == name}
         line.pop(SEAL)
-    (folder / "rows.jsonl").write_text("".join(json.dumps(sealed(line)) + "\n" for line in lines))
+    (folder / "journal.jsonl").write_text("".join(json.dumps(sealed(line)) + "\n" for line in lines))
 
 
 def kinds(folder: Path) -> dict[str, Kind]:
@@ -328,7 +328,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         assert run.folder is not None
         for path in run.folder.rglob("*"):
             name = path.relative_to(run.folder).as_posix()
-            if path.name in ("run.json", "rows.jsonl") or name.startswith(("schedules/", "instances/")):
+            if path.name in ("run.json", "journal.jsonl") or name.startswith(("schedules/", "instances/")):
                 read = partial(_results, run.folder, name)
                 found[f"results.{run.folder.name[17:]}/{name}"] = Kind("", (path.read_bytes(),), read)
     return found

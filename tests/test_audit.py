@@ -512,7 +512,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     }
     (folder,) = (tmp_path / "results").iterdir()
     names = {path.name for path in folder.iterdir()}
-    assert names == {"run.json", "rows.jsonl", "instances", "audit.json", "audit.md", "witnesses", "report.html"}
+    assert names == {"run.json", "journal.jsonl", "instances", "audit.json", "audit.md", "witnesses", "report.html"}
     assert {path.name for path in (folder / "witnesses").iterdir()} == {
         "hadar.fig-1.rounds.json",
         "hadar.fig-1.cru.json",

@@ -87,6 +87,7 @@ def test_compare_prints_published_beside_measured_and_writes_results(command: Co
     assert names == {
         "certificates",
         "run.json",
+        "journal.jsonl",
         "rows.jsonl",
         "rows.parquet",
         "traces.parquet",

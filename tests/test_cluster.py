@@ -111,13 +111,13 @@ def test_a_killed_worker_loses_no_row_and_doubles_none(
     comparison = sg.compare(CASES, METHODS, dask=scheduler, results=tmp_path, on_result=kill_one_in_the_middle)
     assert len(comparison.rows) == len(CASES) * len(METHODS)
     assert comparison.folder is not None
-    journal = (comparison.folder / "rows.jsonl").read_text().splitlines()  # with the heuristics beside the models
+    journal = (comparison.folder / "journal.jsonl").read_text().splitlines()  # with the heuristics beside the models
     assert len(seen) == len(set(seen)) == len(journal) >= len(comparison.rows) + len(comparison.bounds)
     assert comparison.ok, comparison.table[["method", "status", "reason"]]
     here = sg.compare(CASES, METHODS, jobs=2)
     assert named(comparison.rows) == named(here.rows)
     assert comparison.folder is not None
-    journal = (comparison.folder / "rows.jsonl").read_text().splitlines()
+    journal = (comparison.folder / "journal.jsonl").read_text().splitlines()
     assert sorted(json.loads(line)["row"]["key"] for line in journal) == sorted(seen)
     assert named(sg.read_run(comparison.folder).rows) == named(here.rows)
 

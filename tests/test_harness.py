@@ -186,6 +186,10 @@ def test_compare_eq1_shows_the_published_numbers(tmp_path: Path) -> None:
     assert again.traces == comparison.traces
     frame = pd.read_parquet((comparison.folder or tmp_path) / "rows.parquet")
     assert list(frame.columns) == [*FIELDS, "claim"]
+    lines = ((comparison.folder or tmp_path) / "rows.jsonl").read_text().splitlines()
+    assert [list(json.loads(line)) for line in lines] == [[*FIELDS, "claim"]] * len(comparison.rows)
+    assert [json.loads(line)["gap"] for line in lines] == [r.gap for r in comparison.rows]
+    assert frame.gap.notna().sum() == sum(r.gap is not None for r in comparison.rows) > 0
     assert frame.objective.notna().sum() == sum(r.objective is not None for r in comparison.rows)
 
 
@@ -230,9 +234,9 @@ def test_journal_survives_a_torn_line(tmp_path: Path) -> None:
     comparison = compare(EQ1, ["oef.efficiency", "oef.gavel"], results=tmp_path)
     folder = comparison.folder
     assert folder is not None
-    journal = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
     torn = next(line for line in journal if b'"method": "oef.gavel"' in line or b'"method":"oef.gavel"' in line)
-    (folder / "rows.jsonl").write_bytes(b"".join([line for line in journal if line is not torn] + [torn[:-40]]))
+    (folder / "journal.jsonl").write_bytes(b"".join([line for line in journal if line is not torn] + [torn[:-40]]))
     assert len(read_run(folder).rows) == 1
     resumed = compare(EQ1, ["oef.efficiency", "oef.gavel"], resume=folder)
     assert len(resumed.rows) == 2
@@ -479,7 +483,7 @@ def test_ctrl_c_keeps_finished_rows_and_a_kill_loses_none(tmp_path: Path) -> Non
         results = tmp_path / stop.name / "results"
 
         def kept(results: Path = results) -> bool:
-            return any(file.read_bytes().endswith(b"\n") for file in results.glob("*/rows.jsonl"))
+            return any(file.read_bytes().endswith(b"\n") for file in results.glob("*/journal.jsonl"))
 
         wait_for(kept, process)
         process.send_signal(stop)

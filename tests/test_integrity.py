@@ -65,7 +65,7 @@ def test_a_flipped_bit_is_noticed_or_without_effect(run: Path, tmp_path: Path) -
     folder = Path(shutil.copytree(run, tmp_path / "run"))
     assert all(not wrong for *_, wrong in check(folder))
     before = everything(folder)
-    names = ("run.json", "rows.jsonl", "instances/*", "schedules/*", "witnesses/*")
+    names = ("run.json", "journal.jsonl", "instances/*", "schedules/*", "witnesses/*")
     files = [path for name in names for path in folder.glob(name)]
     for _ in range(FLIPS):
         path = files[int(rng.integers(len(files)))]
@@ -101,14 +101,14 @@ def test_one_damaged_file_leaves_the_other_rows(folder: Path, command: Command) 
 
 
 def test_a_damaged_line_is_named_until_its_result_is_there_again(folder: Path) -> None:
-    lines = (folder / "rows.jsonl").read_bytes().splitlines()
+    lines = (folder / "journal.jsonl").read_bytes().splitlines()
     lines.sort(key=lambda line: b'"helps"' in line)  # heuristics beside the models come last
-    (folder / "rows.jsonl").write_bytes(
+    (folder / "journal.jsonl").write_bytes(
         b"\n".join([lines[0], lines[1][:-9] + bytes([lines[1][-9] ^ 1]) + lines[1][-8:], *lines[2:]]) + b"\n"
     )
     kept = reopen(folder)
     assert (len(kept.rows), kept.meta["damaged"]) == (2, ["1 damaged line of the journal, 1 result missing"])
-    (folder / "rows.jsonl").write_bytes(lines[0] + b"\n")
+    (folder / "journal.jsonl").write_bytes(lines[0] + b"\n")
     assert reopen(folder).meta["damaged"] == [f"{len(lines) - 1} results missing from the journal"]
     sg.compare("paper/oef-eq1", METHODS, bound=False, resume=folder)
     assert (len(reopen(folder).rows), reopen(folder).meta["damaged"]) == (3, [])
@@ -126,7 +126,7 @@ def test_ctrl_c_while_a_run_is_resumed_leaves_its_tables_whole(folder: Path) -> 
 
 def forge(folder: Path, change: Callable[[Any], Any], name: str = "run.json") -> None:
     """Change ``run.json``, or every line of the journal, and write right digests, as a forger can."""
-    lines = (folder / name).read_text().splitlines() if name == "rows.jsonl" else [(folder / name).read_text()]
+    lines = (folder / name).read_text().splitlines() if name == "journal.jsonl" else [(folder / name).read_text()]
     content = [json.loads(line) for line in lines]
     forged = [sealed.sealed(change({k: v for k, v in one.items() if k != sealed.SEAL})) for one in content]
     (folder / name).write_text("".join(json.dumps(one) + "\n" for one in forged))
@@ -141,7 +141,7 @@ def pack(folder: Path, content: bytes) -> None:
     forge(
         folder,
         lambda line: line | {"files": {name: mine.get(name, kept) for name, kept in line["files"].items()}},
-        "rows.jsonl",
+        "journal.jsonl",
     )
 
 
@@ -159,26 +159,26 @@ def pipe(path: Path) -> None:
 
 def row(**changes: Any) -> Callable[[Path], None]:
     """Return a function that changes these fields in all rows of a folder."""
-    return lambda folder: forge(folder, lambda line: line | {"row": line["row"] | changes}, "rows.jsonl")
+    return lambda folder: forge(folder, lambda line: line | {"row": line["row"] | changes}, "journal.jsonl")
 
 
 HOSTILE: dict[str, Callable[[Path], None]] = {
     "run.json a pipe": lambda folder: pipe(folder / "run.json"),
     "run.json endless": lambda folder: link(folder / "run.json", "/dev/zero"),
-    "journal a pipe": lambda folder: pipe(folder / "rows.jsonl"),
-    "journal endless": lambda folder: link(folder / "rows.jsonl", "/dev/zero"),
+    "journal a pipe": lambda folder: pipe(folder / "journal.jsonl"),
+    "journal endless": lambda folder: link(folder / "journal.jsonl", "/dev/zero"),
     "an instance of another folder": lambda folder: forge(folder, lambda d: d | {"instances": {"../../secret": "x"}}),
     "instances elsewhere": lambda folder: link(next(folder.glob("instances/*")), "/etc/hostname"),
     "schedules elsewhere": lambda folder: [link(path, "/etc/hostname") for path in folder.glob("schedules/*")],  # type: ignore[dict-item,return-value]
     "a bomb": lambda folder: pack(folder, gzip.compress(bytes(2_000_000))),
     "a bomb of lists": lambda folder: pack(folder, gzip.compress(b"[" + b"[]," * 300_000 + b"[]]")),
-    "many lines": lambda folder: (folder / "rows.jsonl").write_bytes(b"{}\n" * 20_000),  # type: ignore[dict-item,return-value]
+    "many lines": lambda folder: (folder / "journal.jsonl").write_bytes(b"{}\n" * 20_000),  # type: ignore[dict-item,return-value]
     "nested deeply": lambda folder: pack(folder, gzip.compress(b"[" * 10**5)),
     "no decision": lambda folder: pack(folder, gzip.compress(b"[1]")),
     "another decision": lambda folder: pack(folder, packed(encode(Allocation(np.ones((1, 1)))))),
     "no version": lambda folder: (folder / "run.json").write_text("{}"),  # type: ignore[dict-item,return-value]
     "another version": lambda folder: forge(folder, lambda run: run | {"schema_version": 99}),
-    "a journal of another run": lambda folder: forge(folder, lambda line: {**line, "trace": [[1, 2]]}, "rows.jsonl"),
+    "a journal of another run": lambda folder: forge(folder, lambda line: {**line, "trace": [[1, 2]]}, "journal.jsonl"),
     "an unknown problem": row(problem="oef.none"),
     "an unknown paper": row(paper="none"),
 }
@@ -207,7 +207,7 @@ def test_a_history_is_that_of_its_row_and_a_bound_is_about_its_metric(tmp_path: 
         other = {"ttd_s": "jct_mean_s", "jct_mean_s": "ttd_s"}
         return line | {"bound": line["bound"] | {"metric": other.get(line["bound"]["metric"], "jct_p99_s")}}
 
-    forge(found.folder, change, "rows.jsonl")
+    forge(found.folder, change, "journal.jsonl")
     wrong = {result.split(":")[0]: text for result, _, text in check(found.folder)}
     assert "another gru" in wrong["hadar.gavel"]
     assert "does not bound jct_mean_s" in wrong["gavel.makespan_fluid"]
@@ -255,10 +255,10 @@ def test_figures_are_not_written_through_a_link(folder: Path, command: Command, 
 WRONG = (None, "x", -1, [], {}, [None], {"a": [1]}, 1e308, True)
 
 
-@pytest.mark.parametrize("name", ["run.json", "rows.jsonl"])
+@pytest.mark.parametrize("name", ["run.json", "journal.jsonl"])
 def test_values_of_a_wrong_type_are_refused_or_harmless(name: str, folder: Path) -> None:
     kept = (folder / name).read_bytes()
-    content = json.loads(kept.splitlines()[0]) if name == "rows.jsonl" else json.loads(kept)
+    content = json.loads(kept.splitlines()[0]) if name == "journal.jsonl" else json.loads(kept)
     places = [(key,) for key in content] + [("row", key) for key in content.get("row", {})]
     rng = np.random.default_rng(0)
     for place in places:

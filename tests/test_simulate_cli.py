@@ -56,8 +56,8 @@ def test_the_command_as_the_readme_writes_it(command: Command, tmp_path: Path) -
     names = {path.name for path in folder.iterdir()}
     files = {
         "run.json",
+        "journal.jsonl",
         "rows.jsonl",
-        "rows.json",
         "rows.parquet",
         "instances",
         "certificates",
@@ -75,7 +75,7 @@ def test_the_command_as_the_readme_writes_it(command: Command, tmp_path: Path) -
     meta = json.loads((folder / "run.json").read_text())
     assert meta["command"] == f"harness simulate --instance {TINY} --policy gavel tiresias yarn-cs --round-s 360.0"
     assert meta["interrupted"] is False
-    rows = json.loads((folder / "rows.json").read_text())
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
     assert [row["policy"] for row in rows] == ["hadar.gavel", "hadar.tiresias", "hadar.yarn_cs"]
     histories = sorted((folder / "schedules").iterdir())
     history = json.loads(gzip.decompress(histories[0].read_bytes()))
@@ -160,7 +160,7 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: sg.Simulat
     process.kill()
     process.wait(PATIENCE_S)
     (folder,) = (tmp_path / "results").iterdir()
-    with open(folder / "rows.jsonl", "ab") as journal:
+    with open(folder / "journal.jsonl", "ab") as journal:
         journal.write(b'{"instance": "torn')
     before = [line["row"] for line in _journal(tmp_path) if line["record"] == "simulation"]
     again = sg.simulate(TINY, ["fifo", "hadare", "hadar"], jobs=1, resume=folder)
@@ -187,7 +187,7 @@ def test_kill_9_and_resume_give_the_same_table(tmp_path: Path, found: sg.Simulat
 
 
 def _journal(folder: Path) -> list[dict[str, Any]]:
-    (path, *_) = [*folder.glob("results/*-simulate/rows.jsonl"), None]
+    (path, *_) = [*folder.glob("results/*-simulate/journal.jsonl"), None]
     lines = path.read_text().splitlines() if path else []
     return [json.loads(line) for line in lines if line.endswith("}")]
 

@@ -335,7 +335,7 @@ def test_the_command_takes_options_and_keeps_logs(command: Command) -> None:
     plain = command(*words, "--jobs", 1, "--no-report")
     assert plain.returncode == 0
     assert "solver logs" not in plain.stderr
-    (other,) = [path.parent for path in Path("results").glob("*/rows.jsonl") if path.parent != folder]
+    (other,) = [path.parent for path in Path("results").glob("*/journal.jsonl") if path.parent != folder]
     assert command("diff", folder, other).returncode == 0
     wrong = command(*words[:5], "--solver", "highs?mip_heuristic_efort=0")
     assert wrong.returncode == 2

@@ -304,10 +304,10 @@ def test_a_sweep_whose_main_process_is_killed_is_completed_to_the_same_table(tmp
     )
 
     def lines() -> list[str]:
-        return [line for file in (tmp_path / "runs").glob("*/rows.jsonl") for line in file.read_text().splitlines()]
+        return [line for file in (tmp_path / "runs").glob("*/journal.jsonl") for line in file.read_text().splitlines()]
 
     wait_for(lambda: len(lines()) >= 5, process)
-    (journal,) = (tmp_path / "runs").glob("*/rows.jsonl")
+    (journal,) = (tmp_path / "runs").glob("*/journal.jsonl")
     process.kill()
     process.wait()
     kept = len([line for line in journal.read_text().splitlines() if line.endswith("}")])

@@ -90,7 +90,7 @@ def test_every_field_that_is_changed_is_named_with_its_result(folder: Path) -> N
     assert not bad(folder)
     for table in (line.label for line in check(folder) if line.holds == "as the journal gives it"):
         (folder / table).unlink()  # a forger writes other tables as well
-    journal = (folder / "rows.jsonl").read_text()
+    journal = (folder / "journal.jsonl").read_text()
     lines = [json.loads(line) for line in journal.splitlines()]
     missed, helpers = [], [number for number, line in enumerate(lines) if line.get("helps")]
     for number, line in enumerate(lines):
@@ -104,29 +104,29 @@ def test_every_field_that_is_changed_is_named_with_its_result(folder: Path) -> N
                     inner(one)[name] = changed(inner(one)[name])
                 return one
 
-            forge(folder, spoil, "rows.jsonl")
+            forge(folder, spoil, "journal.jsonl")
             if not bad(folder):
                 missed.append((line["record"], inner(line).get("method") or inner(line).get("policy"), name))
-            (folder / "rows.jsonl").write_text(journal)
+            (folder / "journal.jsonl").write_text(journal)
     assert not missed
 
 
 def test_what_a_search_found_is_found_again(tmp_path: Path) -> None:
     folder = Path(RUNS["adversary"](tmp_path).folder)
-    journal = (folder / "rows.jsonl").read_text()
+    journal = (folder / "journal.jsonl").read_text()
     for name in ("model", "ratio", "objective", "optimum", "guarantee", "guarantee_factor"):
 
         def spoil(line: dict[str, Any], name: str = name) -> dict[str, Any]:
             first, *others = line["elite"]
             return line | {"elite": [first | {name: changed(first.get(name))}, *others]}
 
-        forge(folder, spoil, "rows.jsonl")
+        forge(folder, spoil, "journal.jsonl")
         assert len(bad(folder)) == journal.count("\n")
-        (folder / "rows.jsonl").write_text(journal)
+        (folder / "journal.jsonl").write_text(journal)
 
 
 def test_fields_that_follow_from_others_are_not_taken_from_a_journal(folder: Path) -> None:
-    lines = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     if "row" not in lines[0]:
         pytest.skip("its rows are derived from slices or counts")
     derived = {
@@ -138,12 +138,12 @@ def test_fields_that_follow_from_others_are_not_taken_from_a_journal(folder: Pat
         forge(
             folder,
             lambda line, name=name, value=value: line | ({"row": line["row"] | {name: value}} if "row" in line else {}),
-            "rows.jsonl",
+            "journal.jsonl",
         )
         assert all(f"row.{name}" in line.wrong for line in bad(folder))
         assert len(bad(folder)) == sum("row" in line for line in lines)
         assert [row.as_dict() for row in reopen(folder).rows] == before
-        (folder / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (folder / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def test_tables_are_those_of_the_journal(folder: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_row_that_was_moved_to_another_problem_is_named(few: Path, command: Co
         row = line["row"]
         return line | {"row": row | {"problem": "oef.envy_free"}} if row["method"] == "oef.rounding" else line
 
-    forge(few, move, "rows.jsonl")
+    forge(few, move, "journal.jsonl")
     found = command("verify", few, "--format", "json")
     assert found.returncode == 1
     wrong = {line["result"]: line["what is wrong"] for line in json.loads(found.stdout)}
@@ -200,7 +200,7 @@ def test_a_row_that_contradicts_another_is_named(few: Path) -> None:
         nothing = {"objective": None, "verified": None, "metrics": {}, "own_bound": None, "claimed_bound": None}
         return line | {"row": row | nothing | {"status": "infeasible"}, "files": {}, "decided": {}}
 
-    forge(few, claim, "rows.jsonl")
+    forge(few, claim, "journal.jsonl")
     ((label, _, wrong),) = bad(few)
     assert label == "oef.cooperative: infeasible"
     assert wrong
@@ -241,7 +241,9 @@ def test_a_table_that_was_changed_does_not_hold(few: Path) -> None:
     table = pd.read_parquet(few / "rows.parquet")
     table["gap"] = 0.0
     table.to_parquet(few / "rows.parquet")
-    assert [line.label for line in bad(few)] == ["rows.parquet"]
+    rows = [json.loads(line) for line in (few / "rows.jsonl").read_text().splitlines()]
+    (few / "rows.jsonl").write_text("".join(json.dumps(row | {"gap": 0.0}) + "\n" for row in rows))
+    assert [line.label for line in bad(few)] == ["rows.jsonl", "rows.parquet"]
 
 
 @pytest.mark.parametrize("entry", [{"name": "x", "kind": "file", "evil": 1}, {"kind": 3}, {"name": "x"}, "x", None])

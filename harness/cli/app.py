@@ -335,7 +335,7 @@ InstanceOption = Annotated[
         autocompletion=INSTANCES,
     ),
 ]
-LogsOption = Annotated[bool, Option("--solver-logs", help="Keep the log of HiGHS of each row.")]
+LogsOption = Annotated[bool, Option("--solver-logs", help="Keep the log of HiGHS of each row that is not killed.")]
 SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random draws and of the solver.")]
 SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of each run. Repeatable.")]
 MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of a worker (MB).")]

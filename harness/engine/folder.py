@@ -2,13 +2,15 @@
 
 =====================  =============================================================================================
 ``run.json``           kind of study, command, limits, versions, machine, commit; replaced atomically
-``rows.jsonl``         the journal, which is authoritative: one line per finished task, synced to disk at once. Like
-                       ``run.json``, each line has a digest of itself and of its files
+``journal.jsonl``      authoritative: one line per finished task, synced to disk at once. It has what the task found,
+                       and nothing that follows from other tasks. Like ``run.json``, each line has a digest of itself
+                       and of its files
 ``instances/``         the instances, by fingerprint
 ``schedules/`` …       files of results, such as decisions as gzipped JSON
 ``logs/``              what HiGHS wrote about each row, as text, if the run keeps it
 ``certificates/``      certificates of bounds, which ``examples/check_certificate.py`` checks
-``rows.parquet`` …     tables of the whole run for other tools; replaced atomically at the end
+``rows.jsonl``,        tables of the whole run for other tools, with gaps; replaced atomically at the end
+``rows.parquet`` …
 ``report.html``        the page, with its figures as files in ``figures/``
 =====================  =============================================================================================
 """
@@ -37,7 +39,7 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.plugins import require
 from schedgap.instances.schema import Instance
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, EOFError, RecursionError, zlib.error)
 """Exceptions that reading damaged files can raise."""
@@ -58,7 +60,7 @@ def told(error: BaseException, limit: int = 300) -> str:
     return clean(error, limit) or type(error).__name__
 
 
-JOURNAL = "rows.jsonl"
+JOURNAL = "journal.jsonl"
 
 MOST_DAMAGED = 10_000
 """Maximum number of damaged lines; a journal with more is rejected."""

@@ -47,7 +47,7 @@ class Limits:
         Seconds of the wall clock after which a run should end. Models that search until their limit share what other
         methods leave of them (:mod:`schedgap.harness.engine.pacing`).
     solver_logs
-        Whether to keep what HiGHS writes about each solve. It limits nothing.
+        Whether to keep what HiGHS writes about each solve. It limits nothing. A task that is killed leaves no log.
     """
 
     time_limit_s: float | None = None

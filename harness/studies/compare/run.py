@@ -18,7 +18,7 @@ from schedgap.harness.engine.result import Opened, grouped, opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, reopened, several
 from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.show.measures import COMPARE, TRACE, kinds
-from schedgap.harness.show.table import to_parquet
+from schedgap.harness.show.table import to_json_lines, to_parquet
 from schedgap.harness.studies.compare.methods import (
     BOUNDING,
     Spec,
@@ -299,9 +299,10 @@ TIMED = ("time_s", "incumbent", "bound")
 
 
 def _tables(comparison: Comparison) -> Mapping[str, bytes]:
-    rows = (row.as_dict() for row in comparison.rows)
+    rows = [row.as_dict() for row in comparison.rows]
     found = statistics(comparison).records
     return {
+        "rows.jsonl": to_json_lines(COMPARE, rows),
         "rows.parquet": to_parquet(kinds(COMPARE), rows),
         "traces.parquet": to_parquet(kinds(TRACE), comparison.traces),
         **{f"{name}.parquet": to_parquet(kinds(STATISTICS[name]), lines) for name, lines in found.items() if lines},

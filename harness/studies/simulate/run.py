@@ -15,8 +15,7 @@ from schedgap.harness.engine.result import Later, Opened
 from schedgap.harness.engine.study import Finished, Reference, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task, sent
 from schedgap.harness.show.measures import SIMULATE, kinds
-from schedgap.harness.show.table import to_json as json_of
-from schedgap.harness.show.table import to_parquet
+from schedgap.harness.show.table import to_json_lines, to_parquet
 from schedgap.harness.show.text import number
 from schedgap.harness.studies.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.studies.simulate.row import Bound, Simulation, SimulationRow
@@ -187,7 +186,7 @@ def collected(found: Finished) -> Simulation:
 
 def _tables(simulation: Simulation) -> Mapping[str, bytes]:
     records = [row.as_dict() for row in simulation.rows]
-    return {"rows.json": json_of(records).encode(), "rows.parquet": to_parquet(kinds(SIMULATE), records)}
+    return {"rows.jsonl": to_json_lines(SIMULATE, records), "rows.parquet": to_parquet(kinds(SIMULATE), records)}
 
 
 def judged(found: Finished) -> list[SimulationRow]:
