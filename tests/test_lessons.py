@@ -146,9 +146,11 @@ def test_compare_here_certifies_as_the_harness_does() -> None:
 
 
 def test_a_notebook_names_the_frame_where_a_terminal_names_an_option() -> None:
-    lines = [("Line", Line("The answer.")), *(("Line", line) for line in left_out(2))]
+    skipped = Line("hadar: 7 skipped: too large 7; -v lists them")
+    lines = [("Line", Line("The answer.")), *(("Line", line) for line in left_out(2)), ("Line", skipped)]
     page = TEMPLATES.get_template("fragment.html.j2").render(blocks=lines)
     assert "2 more rows in .table</p>" in page
+    assert "7 skipped: too large 7; .table says why</p>" in page
     assert "--all-rows" not in page
 
 
