@@ -27,7 +27,7 @@ from schedgap.harness.studies.audit.claims import CLAIMS
 from schedgap.harness.studies.compare.methods import select
 from schedgap.harness.studies.compare.run import compare_here
 from schedgap.harness.studies.published import COMPARE
-from schedgap.harness.studies.reproduce.measure import TIED, Statistic, _is, evidence, rows, shared
+from schedgap.harness.studies.reproduce.measure import TIED, Statistic, _instead, _is, evidence, rows, shared
 from schedgap.harness.studies.reproduce.row import (
     DIRECTION,
     EXCLUDED,
@@ -36,6 +36,7 @@ from schedgap.harness.studies.reproduce.row import (
     NOT_TESTABLE,
     ONLY,
     REPRODUCED,
+    UNCLEAR,
     UNJUDGED,
     VERDICTS,
     Case,
@@ -143,6 +144,9 @@ def written(folder: Path, text: str = MINE) -> Path:
         (Evidence(True, reduced=True), {}, DIRECTION),
         (Evidence(False, reduced=True), {"x": Evidence(True, reduced=True)}, DIRECTION),
         (Evidence(None, tied=True), {}, NOT_TESTABLE),
+        (Evidence(False, direction=True, unclear=True), {}, UNCLEAR),
+        (Evidence(False, unclear=True), {}, NOT),
+        (Evidence(False, direction=True, unclear=True, reduced=True), {"x": Evidence(True, reduced=True)}, DIRECTION),
     ],
 )
 def test_verdicts(stated: Evidence, narrower: dict[str, Evidence], verdict: str) -> None:
@@ -272,7 +276,8 @@ def test_every_published_number_is_part_of_a_setting() -> None:
     def told(one: Published | Number) -> tuple[object, ...]:
         return one.method, one.quantity, str(one.value)
 
-    quoted = {told(item) for setting in known().values() for item in setting.items if isinstance(item, Number)}
+    numbers = [item for setting in known().values() for item in setting.items if isinstance(item, Number)]
+    quoted = {told(one) for item in numbers for one in (item, *(_instead(item, other) for other in item.only_if))}
     printed = {told(one) for ref in references() for one in load(ref).published if one.value is not None}
     assert printed <= quoted
 
@@ -386,6 +391,30 @@ def test_as_good_as_allows_equal_values() -> None:
     setting = Setting.model_validate_json(json.dumps(content))
     cases = [Case("", (), {}, method, {"ttd_h": value}, {}) for method, value in (("a", 1.0), ("b", 1.0), ("c", 2.0))]
     assert [row.verdict for row in rows(setting, cases)] == [REPRODUCED, NOT]
+
+
+@pytest.mark.parametrize(
+    ("spread", "verdicts"), [(1.0, [UNCLEAR, UNCLEAR]), (0.01, [DIRECTION, DIRECTION]), (0.0, [DIRECTION, DIRECTION])]
+)
+def test_means_are_told_apart_only_if_their_intervals_do_not_overlap(spread: float, verdicts: list[str]) -> None:
+    """A curve that rises in one of two steps, and an order that holds at two of three values, by 0.1 of 10."""
+    shared_content = {"quantity": "ttd_h", "along": "load"}
+    content = {
+        "title": "t",
+        "place": "Fig. 0",
+        "runs": [{"instances": ["gen/20jobs"], "policies": ["a", "b"]}],
+        "orders": [{"order": ["b", "a"], **shared_content}],
+        "trends": [{"method": "a", "shape": "rises", **shared_content}],
+    }
+    setting = Setting.model_validate_json(json.dumps(content))
+    by_load = {"1": {"a": 10.0, "b": 9.9}, "2": {"a": 10.1, "b": 10.0}, "3": {"a": 10.1, "b": 10.2}}
+    cases = [
+        Case("", (load, str(seed)), {"load": load}, method, {"ttd_h": value + spread * seed}, {})
+        for load, methods in by_load.items()
+        for method, value in methods.items()
+        for seed in (-1, 0, 1)
+    ]
+    assert [row.verdict for row in rows(setting, cases)] == verdicts
 
 
 def test_a_claim_of_the_audit_stands_in_for_a_run() -> None:

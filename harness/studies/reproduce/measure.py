@@ -291,7 +291,13 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
         text = sign.join(str(one) for row in stats.values() for one in row)
     fewest = min(one.cases for row in stats.values() for one in row if one)
     fields |= {"measured": text, "cases": fewest, "text": text}
-    return Evidence(len(held) == len(stats), 2 * len(held) > len(stats)), fields
+    unclear = all(overlap(a, b) for at in held for a, b in pairwise(stats[at]))
+    return Evidence(len(held) == len(stats), 2 * len(held) > len(stats), unclear=unclear), fields
+
+
+def overlap(a: Statistic | None, b: Statistic | None) -> bool:
+    """Return whether the 95 % intervals of two means overlap; a single case has none, and says what it says."""
+    return bool(a and b) and a.low < b.high and b.low < a.high
 
 
 def _less(quantity: str, cases: Sequence[Case]) -> bool:
@@ -339,7 +345,8 @@ def _trend(item: Trend, cases: Sequence[Case]) -> Judged:
         return Evidence(any(_is(best, one) for one in item.peak)), fields
     sign = 1 if item.shape == "rises" else -1
     steps = [sign * (b - a) for a, b in pairwise(means)]
-    return Evidence(all(step > 0 for step in steps), sum(steps) > 0), fields
+    first, *_, last = points.values()
+    return Evidence(all(step > 0 for step in steps), sum(steps) > 0, unclear=overlap(first, last)), fields
 
 
 def _points(item: Item) -> str:

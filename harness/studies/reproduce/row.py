@@ -23,6 +23,7 @@ from schedgap.instances.canonical import read_bytes
 from schedgap.instances.errors import UsageError
 
 REPRODUCED, ONLY, DIRECTION = "reproduced", "only if", "direction"
+UNCLEAR = "not distinguishable"
 NOT, EXCLUDED, IMPOSSIBLE = "not reproduced", "not with these jobs (certified)", "impossible"
 AUDITED, NOT_TESTABLE = "audited", "not testable here"
 
@@ -30,6 +31,7 @@ VERDICTS = {
     REPRODUCED: "The value is within the stated tolerance, or the ordering holds.",
     ONLY: "It holds under another choice for something that the paper leaves open.",
     DIRECTION: "The ordering holds, and the size differs; or a small version agrees, which shows no more.",
+    UNCLEAR: "It points the printed way by less than the draws differ: the 95 % intervals overlap.",
     NOT: "It does not hold in what was run.",
     EXCLUDED: "A certified bound excludes it in everything that was run, which includes choices of ours.",
     IMPOSSIBLE: "The paper prints the whole setting, and a certified bound or the exact value excludes it there.",
@@ -47,7 +49,8 @@ class Evidence:
 
     If not, it may still point the same way (`direction`), or a certified bound may rule the item out (`excluded`).
     A `reduced` run is a small version, which confirms a direction at most, and rules nothing out for good. Policies
-    that are `tied` everywhere show nothing.
+    that are `tied` everywhere show nothing. A direction is `unclear` if the values that show it differ by less than the
+    draws do.
     """
 
     agrees: bool | None
@@ -55,6 +58,7 @@ class Evidence:
     excluded: bool = False
     reduced: bool = False
     tied: bool = False
+    unclear: bool = False
 
 
 def decide(stated: Evidence, others: Mapping[str, Evidence] | None = None, complete: bool = False) -> str:
@@ -75,6 +79,8 @@ def decide(stated: Evidence, others: Mapping[str, Evidence] | None = None, compl
         return f"{ONLY} {held[0]}"
     if not agreeing and all(one.excluded for one in tried):
         return IMPOSSIBLE if complete and not any(one.reduced for one in tried) else EXCLUDED
+    if stated.direction and stated.unclear and not agreeing:
+        return UNCLEAR
     return DIRECTION if agreeing or stated.direction else NOT
 
 
