@@ -297,7 +297,7 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
 
 def overlap(a: Statistic | None, b: Statistic | None) -> bool:
     """Return whether the 95 % intervals of two means overlap; a single case has none, and says what it says."""
-    return bool(a and b) and a.low < b.high and b.low < a.high
+    return a is not None and b is not None and a.low < b.high and b.low < a.high
 
 
 def _less(quantity: str, cases: Sequence[Case]) -> bool:
