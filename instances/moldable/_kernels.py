@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.instances.arrays import SLACK, Array, Bools, Ints
-from schedgap.instances.clock import njit
+from schedgap.instances.clock import lean, njit
 
 BLOCK = 16
 """Slots per block of which minima are stored."""
@@ -108,7 +108,7 @@ class BestRun(NamedTuple):
     where: Ints
 
 
-@njit(cache=True)
+@lean
 def recount(h: int, first: int, last: int, servers: ServerArrays, able: Bools, tables: PlacementTables) -> None:
     """Update the number of workers that fit on a server in slots ``[first, last)``, whose free resources changed."""
     free, room = tables.free, tables.room
@@ -128,12 +128,18 @@ def recount(h: int, first: int, last: int, servers: ServerArrays, able: Bools, t
     for block in range(first // BLOCK, (last - 1) // BLOCK + 1):
         a, z = block * BLOCK, min((block + 1) * BLOCK, len(free))
         for r in range(free.shape[2]):
-            tables.least_free[block, h, r] = free[a:z, h, r].min()
+            least = free[a, h, r]
+            for t in range(a + 1, z):
+                least = min(least, free[t, h, r])
+            tables.least_free[block, h, r] = least
         for m in range(len(room)):
-            tables.least_room[m, block, h] = room[m, a:z, h].min()
+            fewest = room[m, a, h]
+            for t in range(a + 1, z):
+                fewest = min(fewest, room[m, t, h])
+            tables.least_room[m, block, h] = fewest
 
 
-@njit(cache=True)
+@lean
 def fitting(free: Array, servers: ServerArrays, m: int, h: int, t: int) -> int:
     """Return the number of workers that fit on a server in one slot."""
     number = 1_000_000.0
@@ -143,7 +149,7 @@ def fitting(free: Array, servers: ServerArrays, m: int, h: int, t: int) -> int:
     return max(0, int(number))
 
 
-@njit(cache=True)
+@lean
 def totals(touched: Ints, price: Array, need: Array, summed: Array) -> None:
     """Fill in, for the given servers, the cost of one worker or PS of each type up to each slot."""
     for h in touched:
@@ -170,7 +176,7 @@ def floors(summed: Array, floor: Array) -> None:
             floor[k, t + 1] = floor[k, t] + max(least[t], 0.0)
 
 
-@njit(cache=True)
+@lean
 def survey(window: WorkerWindow, tables: PlacementTables) -> None:
     """Fill in the resources that are free on each server in all slots of a window, unless they have been computed."""
     at, known = window.at, window.free
@@ -188,13 +194,13 @@ def survey(window: WorkerWindow, tables: PlacementTables) -> None:
                 known[h, r] = free[h, r] if free[h, r] < known[h, r] else known[h, r]
 
 
-@njit(cache=True)
+@lean
 def paid_in(summed: Array, k: int, h: int, at: Ints) -> float:
     """Return the cost of one worker or PS of a type on a server in a window; cancellation must not make it negative."""
     return float(max(summed[k, h, at[1]] - summed[k, h, at[0]], 0.0))
 
 
-@njit(cache=True)
+@lean
 def holds(window: WorkerWindow, servers: ServerArrays, m: int, p: int, h: int, workers: int, ps: int) -> bool:
     """Return whether these numbers of workers and parameter servers fit on a server in all slots of a window."""
     for r in range(servers.capacity.shape[1]):
@@ -206,7 +212,7 @@ def holds(window: WorkerWindow, servers: ServerArrays, m: int, p: int, h: int, w
     return True
 
 
-@njit(cache=True)
+@lean
 def share(servers: ServerArrays, m: int, p: int, workers: int, ps: int, slots: int) -> float:
     """Return the fraction of the cluster that a run takes, summed over resources and slots."""
     total = 0.0
@@ -219,18 +225,40 @@ def share(servers: ServerArrays, m: int, p: int, workers: int, ps: int, slots: i
     return total * slots
 
 
-@njit(cache=True)
+@lean
 def needed(workers: int, worker_bandwidth: float, ps_bandwidth: float) -> int:
     """Return the number of parameter servers that `workers` workers on other servers require."""
     return int(np.ceil(workers * worker_bandwidth / ps_bandwidth * (1 - SLACK)))
 
 
-@njit(cache=True)
+@lean
+def before(window: WorkerWindow, a: int, b: int) -> bool:
+    """Return whether server `a` comes before server `b`: those with room first, cheaper ones first, then by number."""
+    if (window.room[a] > 0) != (window.room[b] > 0):
+        return bool(window.room[a] > 0)
+    if window.room[a] > 0 and window.cost[a] != window.cost[b]:
+        return bool(window.cost[a] < window.cost[b])
+    return a < b
+
+
+@lean
 def sort(window: WorkerWindow, count: Ints) -> None:
     """Sort the servers of a window by the cost of a worker, those without room last; accumulate their room and cost."""
-    window.order[:] = np.argsort(np.where(window.room > 0, window.cost, np.inf), kind="mergesort")
+    order, size = window.order, window.room.size
+    gap = size
+    for h in range(size):
+        order[h] = h
+    while gap > 1:
+        gap //= 2
+        for i in range(gap, size):
+            h, at = order[i], i
+            while at >= gap and before(window, h, order[at - gap]):
+                order[at] = order[at - gap]
+                at -= gap
+            order[at] = h
     running, paid = 0, 0.0
-    for i, h in enumerate(window.order):
+    for i in range(size):
+        h = order[i]
         window.rank[h] = i
         if window.room[h] > 0:
             running += window.room[h] * count[h]
@@ -239,19 +267,25 @@ def sort(window: WorkerWindow, count: Ints) -> None:
     window.at[4] = 1
 
 
-@njit(cache=True)
+@lean
 def cheapest(window: WorkerWindow, workers: int) -> float:
     """Return the least cost of `workers` workers, infinite if they do not fit."""
     if workers <= 0:
         return 0.0
-    last = np.searchsorted(window.filled, workers)
+    last, end = 0, window.filled.size
+    while last < end:
+        middle = (last + end) // 2
+        if window.filled[middle] < workers:
+            last = middle + 1
+        else:
+            end = middle
     if last == window.order.size:
         return np.inf
     done, spent = (window.filled[last - 1], window.spent[last - 1]) if last > 0 else (0, 0.0)
     return float(spent + (workers - done) * window.cost[window.order[last]])
 
 
-@njit(cache=True)
+@lean
 def cheapest_elsewhere(window: WorkerWindow, count: Ints, workers: int, host: int) -> float:
     """Return the least cost of `workers` workers without one server of entry `host`."""
     fit = window.room[host]
@@ -264,13 +298,13 @@ def cheapest_elsewhere(window: WorkerWindow, count: Ints, workers: int, host: in
     return float(cheapest(window, workers + fit) - fit * window.cost[host])
 
 
-@njit(cache=True)
+@lean
 def turn(goal: SearchGoal, o: int, begin: int, end: int) -> int:
     """Return the second sorting key, for runs of equal total: their end or, with :data:`FIRST`, the order of loops."""
     return int(o * goal.late.size + begin if goal.how & FIRST else end)
 
 
-@njit(cache=True)
+@lean
 def wanted(best: BestRun, value: float, turn: int) -> bool:
     """Return whether a run of this total (or a lower bound on it) and turn may be better than the best run so far."""
     if value != best.value[0]:
@@ -278,7 +312,7 @@ def wanted(best: BestRun, value: float, turn: int) -> bool:
     return bool(best.where[0] >= 0 and turn <= best.value[2])
 
 
-@njit(cache=True)
+@lean
 def offer(
     best: BestRun,
     window: WorkerWindow,
@@ -297,11 +331,12 @@ def offer(
     best.where[3], best.where[4], best.where[5] = where[1], where[2], where[3]
 
 
-@njit(cache=True)
+@lean
 def look(window: WorkerWindow, tables: PlacementTables, count: Ints, m: int) -> tuple[int, int]:
     """Fill in the room for workers of a type; return the most that fit on one server, and on all servers."""
     at, room = window.at, window.room
-    room[:] = tables.room[m, at[2]]
+    for h in range(room.size):
+        room[h] = tables.room[m, at[2], h]
     t = at[2] + 1
     while t < at[3]:
         whole = t % BLOCK == 0 and t + BLOCK <= at[3]
@@ -316,7 +351,7 @@ def look(window: WorkerWindow, tables: PlacementTables, count: Ints, m: int) -> 
     return most, total
 
 
-@njit(cache=True)
+@lean
 def ask(window: WorkerWindow, tables: PlacementTables, m: int) -> float:
     """Fill in the cost of a worker of a type on servers with room; return the least."""
     least = np.inf
@@ -327,7 +362,7 @@ def ask(window: WorkerWindow, tables: PlacementTables, m: int) -> float:
     return least
 
 
-@njit(cache=True)
+@lean
 def try_together(
     best: BestRun,
     window: WorkerWindow,
@@ -356,7 +391,7 @@ def try_together(
             offer(best, window, late + paid, paid, (turn, part), (o, h, number, ps))
 
 
-@njit(cache=True)
+@lean
 def try_ring(
     best: BestRun,
     window: WorkerWindow,
@@ -384,7 +419,7 @@ def try_ring(
         offer(best, window, late + paid, paid, (turn, part), (o, host, inside, 0))
 
 
-@njit(cache=True)
+@lean
 def try_spread(
     best: BestRun,
     window: WorkerWindow,
@@ -418,31 +453,38 @@ def try_spread(
         if how & PRINTED:
             beside, ps, paid = printed(window, servers, h, choice, price)
         else:
-            beside, ps, paid = exact(window, servers, h, choice, price)
+            beside, ps, paid = exact(window, servers, h, choice, price, best.value[0] - late)
         if paid < np.inf and wanted(best, late + paid, turn):
             part = cost if how & FIRST else share(servers, m, p, number, ps, at[1] - at[0])
             offer(best, window, late + paid, paid, (turn, part), (o, h, beside, ps))
 
 
-@njit(cache=True)
+@lean
 def alike(window: WorkerWindow, a: int, b: int) -> bool:
     """Return whether two servers have the same room, price of a worker and free resources in a window."""
     if window.room[a] != window.room[b] or (window.room[a] > 0 and window.cost[a] != window.cost[b]):
         return False
-    return bool((window.free[a] == window.free[b]).all())
+    same = True
+    for r in range(window.free.shape[1]):
+        same &= window.free[a, r] == window.free[b, r]
+    return bool(same)
 
 
-@njit(cache=True)
+@lean
 def exact(
-    window: WorkerWindow, servers: ServerArrays, host: int, choice: tuple[int, int, int], price: float
+    window: WorkerWindow, servers: ServerArrays, host: int, choice: tuple[int, int, int], price: float, limit: float
 ) -> tuple[int, int, float]:
-    """Return the cheapest numbers of workers and PSs on `host`, if a worker is elsewhere, and the cost of the run."""
+    """Return the cheapest numbers of workers and PSs on `host`, if a worker is elsewhere, and the cost of the run.
+
+    Runs that cost more than `limit` may be missed.
+    """
     m, p, number = choice
-    beside, ps, paid = -1, 0, np.inf
+    beside, ps, paid, least = -1, 0, np.inf, window.cost[window.order[0]]
     for g in range(min(number - 1, window.room[host]), -1, -1):
         s = max(1, needed(number - g, servers.worker_bandwidth[m], servers.ps_bandwidth[p]))
         own = s * price + (g * window.cost[host] if g > 0 else 0.0)
-        if own >= paid or not holds(window, servers, m, p, host, g, s):
+        promised = BELOW * (own + (number - g) * least)
+        if promised >= paid or promised > limit or not holds(window, servers, m, p, host, g, s):
             continue
         total = own + cheapest_elsewhere(window, servers.copies, number - g, host)
         if total < paid:
@@ -450,7 +492,7 @@ def exact(
     return beside, ps, paid
 
 
-@njit(cache=True)
+@lean
 def printed(
     window: WorkerWindow, servers: ServerArrays, host: int, choice: tuple[int, int, int], price: float
 ) -> tuple[int, int, float]:
@@ -482,7 +524,7 @@ def printed(
     return beside, ps, paid + ps * price
 
 
-@njit(cache=True)
+@lean
 def search(
     choices: JobOptions,
     goal: SearchGoal,
@@ -529,7 +571,7 @@ def search(
                     break
 
 
-@njit(cache=True)
+@lean
 def start(window: WorkerWindow, tables: PlacementTables, begin: int, end: int) -> None:
     """Move the window to new slots and mark everything in it as not computed."""
     window.at[0], window.at[1] = begin, end
@@ -537,13 +579,13 @@ def start(window: WorkerWindow, tables: PlacementTables, begin: int, end: int) -
     window.at[4], window.at[5] = 0, 0
 
 
-@njit(cache=True)
+@lean
 def lateness(goal: SearchGoal, o: int, begin: int, end: int) -> float:
     """Return what an option costs for its end and duration, apart from the resources of its placement."""
     return float(goal.late[end] + goal.extra[o, end] - goal.extra[o, begin] if len(goal.extra) > 0 else goal.late[end])
 
 
-@njit(cache=True)
+@lean
 def floored(choices: JobOptions, o: int, goal: SearchGoal, tables: PlacementTables, begin: int, end: int) -> float:
     """Return a lower bound on the cost of an option in a window, whatever its placement."""
     m, p = choices.worker_type[o], choices.ps_type[o]
@@ -553,7 +595,7 @@ def floored(choices: JobOptions, o: int, goal: SearchGoal, tables: PlacementTabl
     return float(lateness(goal, o, begin, end) + BELOW * paid)
 
 
-@njit(cache=True)
+@lean
 def search_window(
     choices: JobOptions,
     first: int,
@@ -590,7 +632,7 @@ def search_window(
             try_spread(best, window, tables, servers, late, now, goal.how, least, o, (m, p, number))
 
 
-@njit(cache=True)
+@lean
 def place(
     choices: JobOptions,
     servers: ServerArrays,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from schedgap.instances.arrays import Array, Bools, Ints
-from schedgap.instances.clock import njit
+from schedgap.instances.clock import lean, njit
 from schedgap.instances.moldable._kernels import (
     BestRun,
     JobOptions,
@@ -40,7 +40,8 @@ class AnnealedJobs(NamedTuple):
 
     ``late (n, T + 1)`` is the cost of each end, and ``none (n,)`` the cost of a job without a run. Insertion multiplies
     prices by one of ``F`` factors, which is the same as dividing the costs of ends: ``asked (F, n, T + 1)``. The total
-    cost must then stay below ``most (F, n)``. Each of the ``rank (k, n)`` is an order of insertion.
+    cost must then stay below ``most (F, n)``. Each of the ``rank (k, n)`` is an order of insertion. There are no
+    `extra` ``(0, 0)`` costs of options.
     """
 
     first: Ints
@@ -55,6 +56,7 @@ class AnnealedJobs(NamedTuple):
     asked: Array
     most: Array
     rank: Array
+    extra: Array
 
 
 class RunArrays(NamedTuple):
@@ -91,7 +93,7 @@ class SearchServers(NamedTuple):
     changed: Ints
 
 
-@njit(cache=True)
+@lean
 def book(runs: RunArrays, job: int, sign: int, cluster: SearchServers) -> None:
     """Reserve the resources of a job's run, or release them with `sign` −1."""
     servers, m, p = cluster.servers, runs.worker_type[job], runs.ps_type[job]
@@ -103,26 +105,26 @@ def book(runs: RunArrays, job: int, sign: int, cluster: SearchServers) -> None:
                 use = workers * servers.worker[m, r]
                 if ps > 0:
                     use += ps * servers.ps[p, r]
-                if use > 0:
-                    cluster.tables.free[begin:end, h, r] -= sign * use
-            first, last = cluster.changed[:, h]
+                for t in range(begin, end if use > 0 else begin):
+                    cluster.tables.free[t, h, r] -= sign * use
+            first, last = cluster.changed[0, h], cluster.changed[1, h]
             cluster.changed[0, h] = min(first, begin) if first < last else begin
             cluster.changed[1, h] = max(last, end)
     cluster.ends[end] += sign
     cluster.stops[end] = cluster.ends[end] > 0
 
 
-@njit(cache=True)
+@lean
 def settle(cluster: SearchServers) -> None:
     """Count again how many workers fit wherever free capacity has changed."""
     for h in range(cluster.servers.copies.size):
-        first, last = cluster.changed[:, h]
+        first, last = cluster.changed[0, h], cluster.changed[1, h]
         if first < last:
             recount(h, first, last, cluster.servers, cluster.able, cluster.tables)
             cluster.changed[:, h] = 0
 
 
-@njit(cache=True)
+@lean
 def remove(runs: RunArrays, job: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Remove a job's run, if it has one."""
     if runs.worker_type[job] >= 0:
@@ -131,7 +133,7 @@ def remove(runs: RunArrays, job: int, jobs: AnnealedJobs, cluster: SearchServers
         runs.cost[job] = jobs.none[job]
 
 
-@njit(cache=True)
+@lean
 def insert(runs: RunArrays, job: int, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Give a job the run of least total cost within free capacity, if there is one."""
     a, z = jobs.first[job], jobs.first[job + 1]
@@ -140,7 +142,7 @@ def insert(runs: RunArrays, job: int, way: int, jobs: AnnealedJobs, cluster: Sea
     kinds = jobs.slots[a:z], jobs.worker_type[a:z], jobs.ps_type[a:z]
     choices = JobOptions(kinds[0], kinds[1], kinds[2], jobs.together[a:z], jobs.workers[a:z])
     late = jobs.asked[way, job]
-    goal = SearchGoal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, np.empty((0, 0)))
+    goal = SearchGoal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, jobs.extra)
     found = cluster.best.where
     settle(cluster)
     search(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best)
@@ -153,7 +155,7 @@ def insert(runs: RunArrays, job: int, way: int, jobs: AnnealedJobs, cluster: Sea
         book(runs, job, 1, cluster)
 
 
-@njit(cache=True)
+@lean
 def put(runs: RunArrays, job: int, known: RunArrays, cluster: SearchServers) -> None:
     """Give a job its run in `known`, if there is one and it fits."""
     m, p = known.worker_type[job], known.ps_type[job]
@@ -170,7 +172,7 @@ def put(runs: RunArrays, job: int, known: RunArrays, cluster: SearchServers) -> 
     book(runs, job, 1, cluster)
 
 
-@njit(cache=True)
+@lean
 def load(runs: RunArrays, known: RunArrays, order: Ints, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Replace all runs by the runs in `known`, in the given order, without those that do not fit."""
     for job in range(runs.begin.size):
@@ -183,7 +185,7 @@ def load(runs: RunArrays, known: RunArrays, order: Ints, jobs: AnnealedJobs, clu
         put(runs, job, known, cluster)
 
 
-@njit(cache=True)
+@lean
 def complete(runs: RunArrays, order: Ints, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
     """Insert the jobs that have no run, in the given order."""
     for job in order:
@@ -191,13 +193,14 @@ def complete(runs: RunArrays, order: Ints, way: int, jobs: AnnealedJobs, cluster
             insert(runs, job, way, jobs, cluster)
 
 
-@njit(cache=True)
+@lean
 def copy(source: RunArrays, i: int, target: RunArrays, j: int) -> None:
     """Copy a run."""
     target.worker_type[j], target.ps_type[j] = source.worker_type[i], source.ps_type[i]
     target.begin[j], target.end[j] = source.begin[i], source.end[i]
     target.host[j], target.ps[j], target.cost[j] = source.host[i], source.ps[i], source.cost[i]
-    target.workers[j] = source.workers[i]
+    for h in range(source.workers.shape[1]):
+        target.workers[j, h] = source.workers[i, h]
 
 
 @njit(cache=True)

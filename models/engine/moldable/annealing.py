@@ -59,7 +59,8 @@ class Annealer(Packer):
         asked = np.stack([jobs.late / factor for factor in NOISE])
         most = np.full((len(NOISE), jobs.size), 0.0 if free else np.inf)
         kinds = o.slots, o.worker_type, o.ps_type, o.together, o.workers
-        self.problem = kernels.AnnealedJobs(o.first, *kinds, jobs.earliest, jobs.late, none, asked, most, self.ranks())
+        costs = jobs.late, none, asked, most
+        self.problem = kernels.AnnealedJobs(o.first, *kinds, jobs.earliest, *costs, self.ranks(), np.empty((0, 0)))
         self.runs, self.kept = self.nothing(), self.nothing()
         self.inserted, self.moving_s = 0, 0.0
 
