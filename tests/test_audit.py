@@ -168,7 +168,6 @@ EXPECTED = {
     "synergy.measured.synergy-128": NOT_TESTABLE,
     "synergy.measured.synergy-32": NOT_TESTABLE,
     "synergy.measured.synergy-32-dynamic": NOT_TESTABLE,
-    "synergy.measured.synergy-512": NOT_TESTABLE,
     "zhou.measured.zhou-ps": NOT_TESTABLE,
     "zhou.measured.zhou-ra": NOT_TESTABLE,
 }

@@ -16,6 +16,9 @@ fairness, ``by`` of DRF, ``speed`` of SRTF and of finish-time fairness. In a sim
 estimated tables, while jobs advance by the true ones (``profiles``, ``noise``, ``saturation``).
 ``docs/experiments.md`` has the measured effect of each setting.
 
+A round has the jobs that fill the GPUs in the order of arrival (``SynergyView.runnable``), also for Greedy, DRF and
+Tetris. Section 3.3 lets Greedy check further jobs of the queue where it skips one; in whole runs it does.
+
 Whole runs are also policies of :mod:`schedgap.heuristics.simulator`. As heuristics, they run in the rounds of the view
 without restarts or profiling. Progress always follows the job's table (:mod:`schedgap.instances.sensitivity`).
 """
