@@ -127,7 +127,7 @@ def _check_prices(view: HadarView, columns: Schedules, primal: Any, dual: Any) -
         price[cell] = p
     payoff = np.zeros(view.size)
     payoff[view.possible] = dual.array(dual.model.payoff)
-    x = primal.array(primal.model.x)
+    x = primal.array(primal.model.y)
     reduced = columns.utility - costs(columns, price)
     largest = np.zeros(view.size)
     np.maximum.at(largest, columns.job, reduced)

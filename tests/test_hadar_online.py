@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from schedgap import heuristics, instances
 from schedgap.harness.check import judge
 from schedgap.heuristics.hadar._kernels import worths
+from schedgap.heuristics.hadar.algorithm2 import dp_allocation, find_alloc, literal_dp
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import (
     AS_PRINTED,
@@ -22,7 +23,6 @@ from schedgap.heuristics.hadar.planning import (
     Planner,
     Planning,
     RoundToPlan,
-    literal_dp,
 )
 from schedgap.heuristics.hadar.prices import ExtremePrices, guarantee, prices
 from schedgap.heuristics.hadar.slotted import schedule
@@ -306,6 +306,28 @@ def test_exact_dp_is_the_best_subset_and_beams_are_between_greedy_and_exact(exam
     for beam in (2, 3):
         plan = planned(planner(v, order=order, beam=beam, exact=0), around)
         assert greedy.payoff - 1e-9 <= plan.payoff <= exact.payoff + 1e-9
+
+
+@given(tiny(most_jobs=5), st.sampled_from(["round", "lifetime"]), st.sampled_from([0.0, 0.5]), st.data())
+@settings(max_examples=80)
+def test_algorithm_2_as_one_reads_it_plans_what_the_kernels_plan(
+    example: Instance, payoff: str, beta: float, data: st.DataObject
+) -> None:
+    """The readable recursion finds the payoffs that the compiled search finds, and the same allocation of each job."""
+    v = view(example)
+    p = planner(v, payoff=payoff, beta=beta)
+    around = everybody(v, np.array([data.draw(st.integers(0, int(c) - 1)) for c in v.servers.gpus]))
+    for row in range(v.size):
+        best, gpus = find_alloc(p, around, row, around.used)
+        found, pays = p.find_alloc(around, row)
+        assert best == pytest.approx(pays, rel=1e-9)
+        if best > -np.inf:
+            assert gpus.tolist() == np.bincount(found[:, 1], found[:, 2], v.servers.size).tolist()
+    line = p.line_up(around)
+    total, plan = dp_allocation(p, around, line.order.tolist(), around.used)
+    assert total == pytest.approx(p.dp_allocation(line).payoff, rel=1e-9)
+    assert all(gpus.sum() == v.workload.gpus[row] for row, gpus in plan.items())
+    assert (sum(plan.values(), around.used) <= v.servers.gpus).all()
 
 
 @given(tiny())

@@ -127,20 +127,24 @@ def one_by_one(
     used, rate, cost, before = np.zeros(hosts.size, np.int64), *(np.zeros(state.jobs.size) for _ in range(3))
     waited_s = (state.round - here.arrival[state.jobs]) * here.slot_s
     while True:
-        most, best = -np.inf, (0, 0, 0)
+        most, best, fastest = -np.inf, (0, 0, 0), 0.0
         for i, h in np.ndindex(state.jobs.size, hosts.size):
             gpus = min(int(state.gpus[i]), int(hosts.gpus[h] - used[h]))
             own = gpus * known[i, hosts.gpu_type[h]]
             if own <= 0 or any(copy[:2] == (i, h) for copy in copies):
                 continue
             left_s = state.remaining[i] / (rate[i] + own)
-            if payoff == "copy":
+            if payoff == "portion":
+                every = [min(state.gpus[i], hosts.gpus[n]) * known[i, hosts.gpu_type[n]] for n in range(hosts.size)]
+                left_s = state.remaining[i] / sum(every)
+            if payoff != "job":
                 left_s = max(np.ceil(left_s / here.slot_s * (1 - ROUNDING)), 1.0) * here.slot_s
             paid = float(cost[i] + gpus * found.price(hosts.gpu_type[h], used[h], hosts.gpus[h]))
             worth = float(here.utilities.value(state.jobs[i], waited_s[i] + left_s))
-            added = float(worth - left_s / here.slot_s * paid - before[i])
-            if added > most:
-                most, best = added, (i, h, gpus)
+            rounds = 1.0 if payoff == "portion" else left_s / here.slot_s
+            added = float(worth - rounds * paid - before[i])
+            if added > most or (added == most and i == best[0] and own > fastest):
+                most, best, fastest = added, (i, h, gpus), own
         if most == -np.inf:
             return copies
         i, h, gpus = best
@@ -152,9 +156,11 @@ def one_by_one(
         copies.append(best)
 
 
-@given(crowded(), st.sampled_from(["copy", "job"]))
+@given(crowded(), st.sampled_from(["portion", "copy", "job"]))
 @settings(max_examples=60)
-def test_the_copy_of_highest_payoff_is_placed_first(example: Instance, payoff: Literal["copy", "job"]) -> None:
+def test_the_copy_of_highest_payoff_is_placed_first(
+    example: Instance, payoff: Literal["portion", "copy", "job"]
+) -> None:
     v = view(example)
     policy = Recorded(HadarE(example, payoff=payoff))
     simulate(v.workload, v.servers, policy, round_s=10.0, forks=True, until_s=30.0)
@@ -170,35 +176,57 @@ def test_the_copy_of_highest_payoff_is_placed_first(example: Instance, payoff: L
         measured[answer.job, v.servers.gpu_type[answer.server]] = True
 
 
-@given(settings_of_the_paper())
-@settings(max_examples=40)
-def test_no_plan_of_algorithm_2_for_copies_as_jobs_is_worth_more(example: Instance) -> None:
+@given(settings_of_the_paper(), st.booleans())
+@settings(max_examples=60)
+def test_no_plan_of_algorithm_2_for_copies_as_jobs_is_worth_more(example: Instance, portions: bool) -> None:
     """If nodes have one GPU, Algorithm 2 with every copy as a job finds no plan of larger total payoff.
 
-    Section V-A: "all copies of the job are sent to Hadar for scheduling".
+    Section V-A: "all copies of the job are sent to Hadar for scheduling". With its portion of the steps (section V-B),
+    a copy is for one node; with all steps, it can run on any.
     """
     here, count = view(example), view(example).servers.size
     guess = initial(example)
+    known = estimate(guess, here.workload.rates, np.zeros(guess.shape, bool))
+    there = np.eye(count) if portions else np.ones((count, count))
     jobs = tuple(
-        job.model_copy(update={"id": f"{job.id}.{i}", "rates": dict(zip(here.workload.gpu_types, row, strict=True))})
-        for job, row in zip(
-            example.jobs, estimate(guess, here.workload.rates, np.zeros(guess.shape, bool)), strict=True
+        job.model_copy(
+            update={"id": f"{job.id}.{i}", "rates": dict(zip(here.workload.gpu_types, row * there[i], strict=True))}
         )
+        for job, row in zip(example.jobs, known, strict=True)
         for i in range(count)
     )
     forked = view(example.model_copy(update={"jobs": jobs}))
     forked = replace(forked, utilities=here.utilities.of(np.repeat(np.arange(here.size), count)))
     nothing = np.zeros(count, np.int64)
-    around = RoundToPlan(np.arange(forked.size), forked.workload.work, 0, nothing, np.zeros((0, 3), np.int64))
-    planner = Planner(forked, prices(here), Planning(beam=4096))
+    share = (known / known.sum(axis=1)[:, None]).ravel() if portions else np.ones(forked.size)
+    steps = np.repeat(here.workload.work, count) * share
+    around = RoundToPlan(np.arange(forked.size), steps, 0, nothing, np.zeros((0, 3), np.int64))
+    planner = Planner(forked, prices(here), Planning(payoff="round" if portions else "lifetime", beam=4096))
     plan = planner.dp_allocation(planner.line_up(around))
-    policy = Recorded(HadarE(example))
+    policy = Recorded(HadarE(example, payoff="portion" if portions else "copy"))
     simulate(here.workload, here.servers, policy, round_s=10.0, forks=True, until_s=10.0)
     _, answer = policy.rounds[0]
-    rounds = forked.rounds(answer.job * count, here.workload.work[answer.job])[np.arange(count), answer.server]
+    copy = answer.job * count + answer.server
+    rounds = forked.rounds(copy, steps[copy])[np.arange(count), answer.server]
     cost = prices(here).price(answer.server, np.zeros(count, np.int64), 1)
-    payoff = here.utilities.value(answer.job, rounds * here.slot_s) - rounds * cost
+    payoff = here.utilities.value(answer.job, rounds * here.slot_s) - (1.0 if portions else rounds) * cost
     assert payoff.sum() >= plan.payoff * (1 - 1e-9)
+
+
+def test_the_last_round_may_involve_the_fastest_nodes_only() -> None:
+    """Section V-A: β nodes do the last steps, those which were the first to complete theirs in the round before.
+
+    The estimate says that the nodes are equally fast. So each gets a third of the steps, and only the first completes
+    them; then 36.7 steps are left, which it can do in a round, while with 170 steps, 103 are too many.
+    """
+    for epochs, last, wanted in ((100, 1, [0]), (100, 2, [0]), (100, 0, [0, 1, 2]), (170, 1, [0, 1, 2])):
+        example = nodes([[4.0, 2.0, 1.0]], [epochs])
+        v = view(example)
+        policy = Recorded(HadarE(example, last=last))
+        trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
+        assert policy.rounds[1][1].server.tolist() == wanted
+        assert np.isfinite(trace.completion_s).all()
+        assert trace.iterations.sum() == pytest.approx(epochs)
 
 
 @given(st.integers(1, 50), st.integers(1, 20))
@@ -346,12 +374,13 @@ def test_a_job_has_as_many_copies_as_it_may() -> None:
 def test_portions_of_nodes_that_train_another_job_stay_undone() -> None:
     """A job's portion for a node that trains another job is not done in that round.
 
-    Section V-B: "divides that number into n portions according to their respective throughput values".
+    Section V-B: "divides that number into n portions according to their respective throughput values". Jobs share the
+    nodes if a copy is worth its job's whole work there.
     """
     example = nodes([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]], [300, 200, 100])
     v, guess = view(example), initial(example)
     measured, shared = np.zeros(guess.shape, bool), 0
-    hadare = HadarE(example)
+    hadare = HadarE(example, payoff="copy")
     policy = Recorded(hadare)
     trace = simulate(v.workload, v.servers, policy, round_s=10.0, forks=True)
     for (state, _), orders in zip(policy.rounds, hadare.dispatched, strict=True):

@@ -324,6 +324,23 @@ def _points(run: SettingRun, at: object) -> bool:
     return any(all(_is(point.get(name), wanted) for name, wanted in at.items()) for point in points)
 
 
+@pytest.mark.parametrize(("power", "verdict"), [(1.4, REPRODUCED), (1.6, NOT)])
+def test_curves_scale_alike_if_their_exponents_are_close(power: float, verdict: str) -> None:
+    """The first curve grows as n, and has a bump in between; the second grows as a power of n."""
+    curves = {"a": lambda n: n + 30 * (n == 20), "b": lambda n: 7 * n**power}
+    cases = [
+        Case("", (str(n),), {"jobs": n}, name, {"ttd_h": float(curve(n))}, {})
+        for name, curve in curves.items()
+        for n in (10, 20, 40)
+    ]
+    trend = {"method": "a", "like": "b", "quantity": "ttd_h", "along": "jobs", "shape": "scales"}
+    runs = [{"instances": ["gen/20jobs"], "policies": ["a", "b"]}]
+    content = {"title": "t", "place": "Fig. 0", "trends": [trend], "runs": runs}
+    (row,) = rows(Setting.model_validate_json(json.dumps(content)), cases)
+    assert (row.published, row.measured) == ("scales with jobs like b", f"exponents 1.00 and {power:.2f}")
+    assert row.verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -334,6 +351,7 @@ def _points(run: SettingRun, at: object) -> bool:
         ("[[runs]]", "[[runs]]\neach = 3", "each: unknown field"),
         ("[[runs]]", "only_if = 3\n[[runs]]", "only_if"),
         ('shape = "falls"', 'shape = "wobbles"', "trends[0].shape"),
+        ('shape = "falls"', 'shape = "scales"', "like = '': the other method if shape is scales, and only then"),
         ('along = "load"\nshape', 'run = "big"\nalong = "load"\nshape', "run = big: one of the runs"),
         ("value = 9.0", "", "numbers[0].value: missing"),
     ],

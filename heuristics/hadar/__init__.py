@@ -66,8 +66,15 @@ FORKS = (
     Parameter("copies", "maximum number of copies of a job, 0 for one per node (section V)", least=0, most=10**6),
     Parameter(
         "payoff",
-        "value of a copy: as a job of its own that is sent to Hadar (section V-A), or its addition to the job's payoff",
-        choices=("copy", "job"),
+        "value of a copy: as a job with its portion of the steps (section V-B) or with all steps, or what it adds to "
+        "the payoff of its job's copies",
+        choices=("portion", "copy", "job"),
+    ),
+    Parameter(
+        "last",
+        "nodes of the last round (section V-A, β), the fastest in the round before; 0 for all",
+        least=0,
+        most=10**6,
     ),
     Parameter(
         "pcie",

@@ -357,21 +357,27 @@ def place(hosts, queue, chosen, used):  # type: ignore[no-untyped-def]
     return table[:rows]
 
 
+PORTION, ALL, ADDED = range(3)
+"""What the payoff of a copy is about (:attr:`Forking.about`): its portion of the steps, all steps of its job, or what
+it adds to the payoff of its job's copies together."""
+
+
 class Forking(NamedTuple):
     """The ``a`` jobs of a round that HadarE forks into copies.
 
     `gpus`, `remaining` and `waited_s` ``(a,)`` are gang sizes, iterations left and seconds since arrival; `rate`
-    ``(a, k)`` holds the tracker's estimates, `copies` the most copies of a job. With `added`, a copy is worth what it
-    adds to the payoff of its job's copies; otherwise it is worth the payoff of a job of its own.
+    ``(a, k)`` holds the tracker's estimates, and `portions` ``(a,)`` the throughput of all portions of a job. `copies`
+    is the most copies of a job, and `about` what the payoff of a copy is about.
     """
 
     gpus: Ints
     remaining: Array
     waited_s: Array
     rate: Array
+    portions: Array
     utilities: Utilities
     copies: int
-    added: bool
+    about: int
 
 
 class Copies(NamedTuple):
@@ -395,22 +401,28 @@ def gain(hosts, jobs, copies, used, slot_s, i, h):  # type: ignore[no-untyped-de
     own = gpus * jobs.rate[i, hosts.gpu_type[h]]
     if own <= 0 or copies.gpus[i, h] > 0 or copies.number[i] >= jobs.copies:
         return -np.inf, 0
-    left = jobs.remaining[i] / (copies.rate[i] + own) / slot_s
-    if not jobs.added:
+    pace = jobs.portions[i] if jobs.about == PORTION else copies.rate[i] + own
+    left = jobs.remaining[i] / pace / slot_s
+    if jobs.about != ADDED:
         left = max(math.ceil(left * (1 - ROUNDING)), 1.0)
+    paid = 1.0 if jobs.about == PORTION else left
     cost = copies.cost[i] + gpus * hosts.price[hosts.first[h] + used[h]]
     worth = utility(jobs.utilities, i, jobs.waited_s[i] + left * slot_s)
-    return worth - left * cost - copies.payoff[i], gpus
+    return worth - paid * cost - copies.payoff[i], gpus
 
 
 @compiled
 def best_server(hosts, jobs, copies, used, slot_s, i):  # type: ignore[no-untyped-def]
-    """Return the largest payoff that another copy of job `i` adds, and the first server on which it adds that much."""
-    most, where = -np.inf, -1
+    """Return the largest payoff that another copy of job `i` adds, and the server on which it adds that much.
+
+    Ties go to the copy of larger throughput, then to the first server.
+    """
+    most, where, fastest = -np.inf, -1, 0.0
     for h in range(used.size):
-        added, _ = gain(hosts, jobs, copies, used, slot_s, i, h)
-        if added > most:
-            most, where = added, h
+        added, gpus = gain(hosts, jobs, copies, used, slot_s, i, h)
+        own = gpus * jobs.rate[i, hosts.gpu_type[h]]
+        if added > most or (added == most and own > fastest):
+            most, where, fastest = added, h, own
     return most, where
 
 
@@ -418,8 +430,8 @@ def best_server(hosts, jobs, copies, used, slot_s, i):  # type: ignore[no-untype
 def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
     """Place copies one by one, always the one that adds the largest payoff, until no copy is possible.
 
-    Ties go to the first job and the first server. Returns the ``(copies, 3)`` table of job, server and GPUs, in order
-    of placement.
+    Ties go to the first job, and then as :func:`best_server` says. Returns the ``(copies, 3)`` table of
+    job, server and GPUs, in order of placement.
 
     `most` holds, for each job, an upper bound on the payoff that its next copy adds; the bound is exact if `where`
     names a server. Placing a copy changes the GPUs and the price of its own server only. So a bound changes only if it
@@ -444,7 +456,7 @@ def fork(hosts, jobs, slot_s):  # type: ignore[no-untyped-def]
         added, gpus = gain(hosts, jobs, copies, used, slot_s, i, h)
         copies.gpus[i, h] = gpus
         copies.number[i] += 1
-        if jobs.added:
+        if jobs.about == ADDED:
             copies.rate[i] += gpus * jobs.rate[i, hosts.gpu_type[h]]
             copies.cost[i] += gpus * hosts.price[hosts.first[h] + used[h]]
             copies.payoff[i] += added

@@ -1,25 +1,30 @@
 """HadarE (§V): every job is forked into one copy per node, and its copies run at the same time.
 
 Every round plans all copies anew. "All copies of the job are sent to Hadar for scheduling" (§V-A), each as its own job.
-The payoff of a copy is the one that (8) gives a job alone on its node, in whole rounds, at the price (5) of a round::
+At the start of a round the steps left are divided "into n portions according to their respective throughput values",
+one for each copy (§V-B). So all portions of a job take equally long, and a copy has the payoff of a job in Hadar (line
+31): the utility at that end, in whole rounds, less the cost of a round::
 
-    μ(copy) = U_j(now + rounds left · L) − rounds left · cost
+    μ(copy) = U_j(now + rounds of a portion · L) − cost                 payoff="portion"
 
-The copy of highest payoff is placed next, until none fits. If nodes have one GPU, no plan of Algorithm 2 has a larger
-total. No node idles while a job has a copy left, even if the copy's payoff is negative (Corollary); on the mixes of
-§VI, no node would idle under Algorithm 2 either. The paper does not say how many steps a copy has left before it gets a
-node; here they are all steps of its job. With ``payoff="job"``, a set of copies has the payoff of a job in Hadar, with
-the summed throughput ``X`` and the summed cost of a round, in continuous time because most copies save no whole round::
+The copy of highest payoff is placed next, until none fits; of equal ones, the copy of larger throughput. If nodes have
+one GPU, no plan of Algorithm 2 has a larger total. No node idles while a job has a copy left, even if the copy's payoff
+is negative (Corollary); on the mixes of §VI, no node would idle under Algorithm 2 either. Two settings are not the
+paper's. In one, a copy has all steps of its job, which it runs alone; in the other, copies have the payoff of a job in
+Hadar together, with the summed throughput ``X`` and the summed cost, in continuous time because most copies save no
+whole round, and the one that adds most to it is placed next::
 
-    μ(copies) = U_j(now + remaining / X) − remaining / (X · L) · cost
+    μ(copy)   = U_j(now + rounds left alone · L) − rounds left alone · cost       payoff="copy"
+    μ(copies) = U_j(now + remaining / X) − remaining / (X · L) · cost             payoff="job"
 
-The copy that adds most to this is placed next. This differs from the paper, where no copy knows of the other copies of
-its job, so that all nodes can go to one job although each copy adds less than the one before. ``docs/experiments.md``
-has the measured effects.
+``docs/experiments.md`` has the measured effects.
+
+The last round "may involve β nodes" (§V-A), the fastest of those that completed their steps in the round before; how
+many, the paper leaves open. Here all nodes take part; `last` is another β.
 
 A copy takes ``min(W_j, free GPUs)`` of its server (the paper's nodes have one GPU). A server can hold copies of several
 jobs; a server with GPUs of several types is one node per type. The Job Tracker divides the remaining steps "into n
-portions" (§V-B), one per node, by the throughputs it knows: (10) at first, the measured rate after a round on that
+portions", one per node, by the throughputs it knows: (10) at first, the measured rate after a round on that
 type. Portions of nodes that train another job stay undone, and a wrong split costs time; see :func:`pace`.
 """
 
@@ -62,8 +67,8 @@ class HadarE:
 
     Jobs with several copies lose `overhead_s` seconds per round to aggregation and consolidation. A job has at most
     `copies` of them, where 0 means one per node (§V, f and n); f copies get the portions of the job's f fastest nodes.
-    With ``payoff="job"``, a copy is worth what it adds to the other copies of its job. `pcie` is that of
-    :func:`initial`. `dispatched` holds the Job Tracker's orders of every round.
+    `payoff` says what a copy is worth, and `last` is β, where 0 means all nodes. `pcie` is that of :func:`initial`.
+    `dispatched` holds the Job Tracker's orders of every round.
 
     See Also
     --------
@@ -77,11 +82,12 @@ class HadarE:
         *,
         overhead_s: float = 0.0,
         copies: int = 0,
-        payoff: Literal["copy", "job"] = "copy",
+        payoff: Literal["portion", "copy", "job"] = "portion",
+        last: int = 0,
         pcie: float = 1.0,
     ) -> None:
         self._instance, self._overhead_s = instance, overhead_s
-        self._copies, self._payoff = copies, payoff
+        self._copies, self._payoff, self._last = copies, payoff, last
         self._initial = initial(instance, pcie)
         self._measured = np.zeros(self._initial.shape, bool)
         self._view: HadarView | None = None
@@ -96,13 +102,15 @@ class HadarE:
             self._view = in_rounds(self._instance, state)
             self._hosts = price_list(self._view.servers, prices(self._view))
         rates = estimate(self._initial[state.jobs], state.rates, self._measured[state.jobs])
-        row, server, gpus = self._place(state, self._view, rates)
+        nodes = self._nodes(state)
+        by_node = np.minimum(state.gpus[:, None], state.servers.gpus) * rates[:, state.servers.gpu_type] * nodes
+        total = np.sort(by_node, axis=1)[:, -self._copies :].sum(axis=1)
+        row, server, gpus = self._place(state, self._view, rates, total)
+        row, server, gpus = row[nodes[server]], server[nodes[server]], gpus[nodes[server]]
         if not row.size:
             return Assignment.of(())
         kind = state.servers.gpu_type[server]
         throughput = gpus * rates[row, kind]
-        by_node = np.minimum(state.gpus[:, None], state.servers.gpus) * rates[:, state.servers.gpu_type]
-        total = np.sort(by_node, axis=1)[:, -self._copies :].sum(axis=1)
         steps = split(row, state.remaining, throughput, total)
         speed = pace(row, steps, gpus * state.rates[row, kind], state.round_s, self._overhead_s)
         job = state.jobs[row]
@@ -111,17 +119,35 @@ class HadarE:
         self._measured[job, kind] = True
         return Assignment(job, server, gpus, speed)
 
-    def _place(self, state: State, view: HadarView, rates: Array) -> tuple[Ints, Ints, Ints]:
+    def _nodes(self, state: State) -> Bools:
+        """Return which servers take part in this round: all, or in the last round the β fastest (`last`).
+
+        It is the last round if one job is left and β nodes can do its steps: those which were the first to complete
+        their steps in the round before.
+        """
+        everywhere = np.ones(state.servers.size, bool)
+        if not self._last or state.jobs.size > 1 or not self.dispatched:
+            return everywhere
+        before, round_s = self.dispatched[-1], state.round_s - self._overhead_s
+        mine = before.job == state.jobs[0]
+        rate = before.gpus[mine] * state.rates[0, state.servers.gpu_type[before.server[mine]]]
+        took = before.steps[mine] / rate
+        first = np.argsort(took, kind="stable")[: min(self._last, np.count_nonzero(took <= round_s))]
+        if state.remaining[0] > rate[first].sum() * round_s:
+            return everywhere
+        return np.isin(np.arange(state.servers.size), before.server[mine][first])
+
+    def _place(self, state: State, view: HadarView, rates: Array, portions: Array) -> tuple[Ints, Ints, Ints]:
         """Choose the copies of this round; return the row of the job, the server and the GPUs of each.
 
-        Copies are sorted by row, then by server.
+        Copies are sorted by row, then by server. `portions` ``(a,)`` is the throughput of all portions of each job.
         """
-        from schedgap.heuristics.hadar._kernels import Forking, fork
+        from schedgap.heuristics.hadar._kernels import ADDED, ALL, PORTION, Forking, fork
 
         waited_s = np.asarray((state.round - view.arrival[state.jobs]) * view.slot_s, float)
-        most = self._copies or state.servers.size
-        worth, added = view.utilities.of(state.jobs), self._payoff == "job"
-        jobs = Forking(state.gpus, state.remaining, waited_s, rates, worth, most, added)
+        worth, most = view.utilities.of(state.jobs), self._copies or state.servers.size
+        about = {"portion": PORTION, "copy": ALL, "job": ADDED}[self._payoff]
+        jobs = Forking(state.gpus, state.remaining, waited_s, rates, portions, worth, most, about)
         row, server, gpus = fork(self._hosts, jobs, view.slot_s).T
         order = np.argsort(row * state.servers.size + server)
         return row[order], server[order], gpus[order]

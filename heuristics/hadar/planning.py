@@ -26,7 +26,8 @@ that took every job it could, so the result is never worse than that of ``beam=1
 A schedule completes by the horizon (1c): a job that would end later has utility 0.
 
 **Departures from the text.** One is not a setting: branches are compared by payoff, because line 20 compares costs and
-so always prefers to take nothing (:func:`literal_dp`). The others are fields of :class:`Planning`, for these reasons:
+so always prefers to take nothing (:mod:`schedgap.heuristics.hadar.algorithm2`, where Algorithm 2 stands as one reads
+it). The others are fields of :class:`Planning`, for these reasons:
 
 =====================  =============================================================================================
 setting                why it is not the default
@@ -46,7 +47,7 @@ What each setting changes on ``gen/hadar-480`` is in ``docs/experiments.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -273,41 +274,3 @@ AS_PRINTED = Planning(alloc="cost", keep=False, order="arrival", stop=True)
 It takes the cheapest allocation whatever its rate, and its payoff subtracts the cost of one round from the utility of a
 lifetime (lines 28 to 31). A job without an allocation ends the planning (lines 7 and 8).
 """
-
-
-def literal_dp(planner: Planner, around: RoundToPlan) -> Ints:
-    """Run lines 1 to 23 of Algorithm 2 as printed; return the ``(q, h)`` GPUs that jobs get, which are none.
-
-    The audit of the paper uses it. Line 20 keeps job j only if ``cost_Q < cost_{Q/j}``. Both sums run over the jobs
-    placed before; the left one also includes the GPUs of j, at prices that j itself has raised. So the left side is
-    never the smaller one.
-    """
-    shape = (around.jobs.size, around.used.size)
-    return _branch(planner, around, 0, np.zeros(shape, np.int64), around.used)[0]
-
-
-def _branch(planner: Planner, around: RoundToPlan, index: int, placed: Ints, used: Ints) -> tuple[Ints, Ints]:
-    """Decide on job `index` and all later ones by the printed recursion.
-
-    Returns the ``(q, h)`` GPUs of the jobs, and the GPUs taken on each server.
-    """
-    gpus = planner.view.servers.gpus
-    if index >= len(placed) or np.all(used >= gpus):
-        return placed, used
-    entries, payoff = planner.find_alloc(replace(around, used=used), index)
-    if payoff <= 0:
-        return placed, used
-    added = np.bincount(entries[:, 1], entries[:, 2], used.size).astype(np.int64)
-    with_job = placed.copy()
-    with_job[index] = added
-    taken, after = _branch(planner, around, index + 1, with_job, used + added)
-    skipped, before = _branch(planner, around, index + 1, placed, used)
-    cost_taken = _cost(planner, used + added, taken)
-    cost_skipped = _cost(planner, used, skipped)
-    return (taken, after) if cost_taken < cost_skipped else (skipped, before)
-
-
-def _cost(planner: Planner, used: Ints, placed: Ints) -> float:
-    """Return ``Σ_h Σ_r k(γ) w``, the cost of the placed jobs at current prices (lines 18 and 19)."""
-    price: Array = planner.hosts.price[planner.hosts.first + used]
-    return float((placed * price).sum())

@@ -13,7 +13,8 @@ r"""Hadar: gangs on GPUs of several types, in slots (Sultana et al., §III).
 - :math:`U_j(f)`: utility of completing in slot f, after :math:`f - a_j + 1` slots; non-increasing in f.
 - :math:`s \in S_j`: schedules of j: slots, each with the GPUs by type that the gang holds in it.
 - :math:`U_{j,s}`: utility of completing in the last slot of s.
-- :math:`n_{j,s,t,r}`: GPUs of type r that schedule s holds in slot t.
+- :math:`w^{r,s}_{j,t}`: GPUs of type r that schedule s of job j holds in slot t, over all servers; the paper's
+  :math:`w^{rs}_{jh}(t)` has a server h.
 
 *Errata.* The paper counts :math:`f_j - a_j` slots until completion, which is 0 for a job that finishes in its arrival
 slot, and effective throughput divides by it. As printed, (1a) makes every job complete, while P2 may reject jobs. The

@@ -70,14 +70,14 @@ def build_master(view: HadarView, complete: bool = False) -> pyo.ConcreteModel:
 
     Notes
     -----
-    - ``x`` :math:`x_{j,s} \ge 0`: share of schedule s.
+    - ``x`` :math:`y_{j,s} \ge 0`: share of schedule s.
 
-    .. math:: \max \sum_j \sum_{s \in S_j'} U_{j,s} \cdot x_{j,s} \tag{2}
-    .. math:: \sum_j \sum_{s \in S_j'} n_{j,s,t,r} \cdot x_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{within}
-    .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
+    .. math:: \max \sum_j \sum_{s \in S_j'} U_{j,s} \cdot y_{j,s} \tag{2}
+    .. math:: \sum_j \sum_{s \in S_j'} w^{r,s}_{j,t} \cdot y_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{within}
+    .. math:: \sum_{s \in S_j'} y_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
 
     Duals: the prices :math:`k^r_t` of (2a) go to the pricing problem. For every job it is a shortest path over (slot,
-    progress) and finds the schedule of largest payoff :math:`\varphi_j(s) = U_{j,s} - \sum_t \sum_r n_{j,s,t,r} \cdot
+    progress) and finds the schedule of largest payoff :math:`\varphi_j(s) = U_{j,s} - \sum_t \sum_r w^{r,s}_{j,t} \cdot
     k^r_t`. At any prices, :math:`\sum_t \sum_r C^r \cdot k^r_t + \sum_j \max(0, \max_s \varphi_j(s))` is a bound on P1
     and P2.
     """

@@ -38,11 +38,11 @@ def build_master(view: HadarView) -> pyo.ConcreteModel:
     - :math:`s \in S_j'`: columns, ways to do all work of a job by a last slot with up to :math:`m_j^i` GPUs of class i.
     - :math:`i`: classes, of :math:`m_i` servers with :math:`c_i` GPUs of one type, :math:`C^i = m_i c_i`.
     - :math:`m_j^i = m_i \min(W_j, c_i)`: most GPUs of class i that all copies of a job hold together.
-    - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
+    - ``x`` :math:`y_{j,s} \ge 0`: share of column s.
 
-    .. math:: \max \sum_j \sum_{s \in S_j'} U_{j,s} \cdot x_{j,s} \tag{2}
-    .. math:: \sum_j \sum_{s \in S_j'} n_{j,s,t,i} \cdot x_{j,s} \le C^i \quad \forall t, i \tag{2a} \label{within}
-    .. math:: \sum_{s \in S_j'} x_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
+    .. math:: \max \sum_j \sum_{s \in S_j'} U_{j,s} \cdot y_{j,s} \tag{2}
+    .. math:: \sum_j \sum_{s \in S_j'} w^{i,s}_{j,t} \cdot y_{j,s} \le C^i \quad \forall t, i \tag{2a} \label{within}
+    .. math:: \sum_{s \in S_j'} y_{j,s} \le 1 \quad \forall j \tag{2b} \label{once}
 
     A copy holds up to :math:`W_j` GPUs of one server and advances at its own rate, so each of these GPUs does
     :math:`X_j^r L` iterations in a slot. With integer columns this is the problem itself. Every schedule of P1 is also

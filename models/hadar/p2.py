@@ -56,19 +56,22 @@ def build_p2(view: HadarView, columns: Schedules, complete: bool = False, relaxe
     complete
         Whether every job completes (:math:`o_j = 0`), or jobs may be rejected.
     relaxed
-        Whether jobs may follow fractions of schedules, :math:`x_{j,s} \ge 0`; schedules of extreme mixes of types then
+        Whether jobs may follow fractions of schedules, :math:`y_{j,s} \ge 0`; schedules of extreme mixes of types then
         suffice.
 
     Notes
     -----
-    - ``x`` :math:`x_{j,s} \in \{0, 1\}`: job j follows schedule s.
+    - ``y`` :math:`y_{j,s} \in \{0, 1\}`: job j follows schedule s.
     - ``rejected`` :math:`o_j \in [0, 1]`: job j is rejected.
 
-    .. math:: \max \sum_j \sum_s U_{j,s} \cdot x_{j,s} \tag{2}
-    .. math:: \sum_j \sum_s n_{j,s,t,r} \cdot x_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{capacity_2a}
-    .. math:: \sum_s x_{j,s} + o_j = 1 \quad \forall j \tag{2b} \label{one_2b}
+    .. math:: \max \sum_j \sum_s U_{j,s} \cdot y_{j,s} \tag{2}
+    .. math:: \sum_j \sum_s w^{r,s}_{j,t} \cdot y_{j,s} \le C^r \quad \forall t, r \tag{2a} \label{capacity_2a}
+    .. math:: \sum_s y_{j,s} + o_j = 1 \quad \forall j \tag{2b} \label{one_2b}
 
-    (2b) is the paper's :math:`\le 1`, with the rejection as a separate column.
+    (2b) is the paper's :math:`\le 1`, with the rejection as a separate column. The paper has a row (2a) for each server
+    h, with :math:`w^{r,s}_{j,h}(t)` and :math:`c^r_h`. Here the rows of a type's servers are summed,
+    :math:`w^{r,s}_{j,t} = \sum_h w^{r,s}_{j,h}(t)` and :math:`C^r = \sum_h c^r_h`: P2 has no cost per server, so GPUs
+    given out by type fit on the servers, gang by gang, and the optimum is the same.
 
     Duals (of the relaxation): the variables of P3 (``hadar.p3``). The price of (2a) is the value of a GPU of type r in
     slot t; that of (2b) is the payoff of job j, the utility of its best schedule less the cost of its GPUs.
@@ -78,19 +81,19 @@ def build_p2(view: HadarView, columns: Schedules, complete: bool = False, relaxe
     own = grouped(zip(columns.job.tolist(), m.SCHEDULES, strict=True))
     m.OWN = pyo.Set(m.JOBS, initialize=dict.fromkeys(m.JOBS, ()) | own)
     # An upper bound of 1 would absorb some of the payoffs; 2 never binds, and keeps an early bound finite.
-    m.x = pyo.Var(m.SCHEDULES, domain=pyo.Reals if relaxed else pyo.Binary, bounds=(0, 2 if relaxed else 1))
+    m.y = pyo.Var(m.SCHEDULES, domain=pyo.Reals if relaxed else pyo.Binary, bounds=(0, 2 if relaxed else 1))
     # Rejecting a job is a separate column: (2b) is then an equation with at least one variable under both rules.
     m.rejected = pyo.Var(m.JOBS, bounds=(0, int(not complete)))
 
     @m.Constraint(m.CELLS)
     def capacity_2a(m: Any, t: int, r: int) -> Any:
-        return sum(m.gpus[s, t, r] * m.x[s] for s in m.USERS[t, r]) <= m.capacity[r]
+        return sum(m.gpus[s, t, r] * m.y[s] for s in m.USERS[t, r]) <= m.capacity[r]
 
     @m.Constraint(m.JOBS)
     def one_2b(m: Any, j: int) -> Any:
-        return sum(m.x[s] for s in m.OWN[j]) + m.rejected[j] == 1
+        return sum(m.y[s] for s in m.OWN[j]) + m.rejected[j] == 1
 
-    m.total = pyo.Objective(rule=lambda m: sum(m.utility[s] * m.x[s] for s in m.SCHEDULES), sense=pyo.maximize)
+    m.total = pyo.Objective(rule=lambda m: sum(m.utility[s] * m.y[s] for s in m.SCHEDULES), sense=pyo.maximize)
     return m
 
 
@@ -101,7 +104,9 @@ def build_p3(view: HadarView, columns: Schedules) -> pyo.ConcreteModel:
     - ``payoff`` :math:`\mu_j \ge 0`: payoff of job j.
 
     .. math:: \min \sum_j \mu_j + \sum_t \sum_r C^r \cdot k^r_t \tag{3}
-    .. math:: \mu_j \ge U_{j,s} - \sum_t \sum_r n_{j,s,t,r} \cdot k^r_t \quad \forall j, s \tag{3a} \label{payoff_3a}
+    .. math:: \mu_j \ge U_{j,s} - \sum_t \sum_r w^{r,s}_{j,t} \cdot k^r_t \quad \forall j, s \tag{3a} \label{payoff_3a}
+
+    The paper's price :math:`k^r_h(t)` has a server h, too. Servers of a type are summed, as in P2, and have one price.
 
     At an optimum :math:`\mu_j = \max(0, \max_s \varphi_j(s))`, with :math:`\varphi_j(s)` the right-hand side of (3a).
 
@@ -131,7 +136,7 @@ def build_p3(view: HadarView, columns: Schedules) -> pyo.ConcreteModel:
 
 def decode(view: HadarView, model: pyo.ConcreteModel, solution: Solution) -> HadarSchedule:
     """Return the schedule of an incumbent of P2."""
-    chosen = solution.array(model.x) > 0.5
+    chosen = solution.array(model.y) > 0.5
     owner = {s: j for j in model.JOBS for s in model.OWN[j] if chosen[s]}
     held = [(owner[s], t, r, model.gpus[s, t, r]) for s, t, r in model.USES if s in owner]
     return placed(view, *np.array(held, np.int64).reshape(-1, 4).T)

@@ -16,7 +16,16 @@ from schedgap.harness.show.measures import KNOWN, smaller_is_better
 from schedgap.harness.show.text import Side, limit, number, numbers
 from schedgap.harness.studies.published import agrees, measured_as, split, value_of
 from schedgap.harness.studies.reproduce.row import AUDITED, NOT_TESTABLE, Case, Evidence, ReproducedRow, decide
-from schedgap.harness.studies.reproduce.setting import Alternative, Item, Number, Order, Setting, Trend, Unmeasured
+from schedgap.harness.studies.reproduce.setting import (
+    SIMILAR,
+    Alternative,
+    Item,
+    Number,
+    Order,
+    Setting,
+    Trend,
+    Unmeasured,
+)
 from schedgap.harness.studies.resampling import interval
 from schedgap.instances.text import some
 
@@ -334,6 +343,8 @@ def _trend(item: Trend, cases: Sequence[Case]) -> Judged:
         "published": f"{item.shape}{peak}",
     }
     points = curve(item.method, item.quantity, item.along, cases)
+    if item.like:
+        return _scaling(item, cases, fields | {"published": f"scales with {item.along} like {item.like}"})
     if len(points) < 2:
         return Evidence(None), fields
     means = [one.value for one in points.values()]
@@ -347,6 +358,21 @@ def _trend(item: Trend, cases: Sequence[Case]) -> Judged:
     steps = [sign * (b - a) for a, b in pairwise(means)]
     first, *_, last = points.values()
     return Evidence(all(step > 0 for step in steps), sum(steps) > 0, unclear=overlap(first, last)), fields
+
+
+def _scaling(item: Trend, cases: Sequence[Case], fields: dict[str, Any]) -> Judged:
+    """Compare how two curves grow: the exponents of power laws through their first and last points."""
+    exponents = []
+    for method in (item.method, item.like):
+        points = curve(method, item.quantity, item.along, cases)
+        ends = [(plain_number(at), one.value) for at, one in (*points.items(),)]
+        if len(ends) < 2 or not all(x and x > 0 and value > 0 for x, value in ends):
+            return Evidence(None), fields
+        (first, low), (last, high) = ends[0], ends[-1]
+        exponents.append(math.log(high / low) / math.log(float(last or 1) / float(first or 1)))
+    own, other = exponents
+    text = f"exponents {own:.2f} and {other:.2f}"
+    return Evidence(abs(own - other) <= SIMILAR), fields | {"measured": text, "cases": len(ends), "text": text}
 
 
 def _points(item: Item) -> str:

@@ -55,6 +55,9 @@ from schedgap.instances.schema.base import Numbers
 
 Values = Value | tuple[Value, ...]
 
+SIMILAR = 0.5
+"""Exponents of two curves that differ by at most this are similar: papers print the word without a number."""
+
 COMPARED = ("numbers", "published", "orders", "trends")
 """Fields of a setting that contain compared items."""
 
@@ -137,13 +140,24 @@ class Order(Item):
 
 
 class Trend(Item):
-    """A printed trend of a curve along a parameter; a peak or minimum is at one of the values `peak`."""
+    """A printed trend of a curve along a parameter; a peak or minimum is at one of the values `peak`.
+
+    A curve ``scales`` similarly to that of the method `like` if their exponents, from their first to their last point,
+    differ by at most :data:`SIMILAR`.
+    """
 
     method: Name
     quantity: Name = "objective"
     along: Name
-    shape: Literal["rises", "falls", "peaks", "lowest"]
+    shape: Literal["rises", "falls", "peaks", "lowest", "scales"]
     peak: tuple[Value, ...] = ()
+    like: Text = ""
+
+    @model_validator(mode="after")
+    def _paired(self) -> Self:
+        if bool(self.like) != (self.shape == "scales"):
+            raise violation("like", repr(self.like), "the other method if shape is scales, and only then")
+        return self
 
 
 class Quoted(Item):

@@ -104,3 +104,26 @@ def slip_steps(lab: ClaimLab) -> str:
         numbers.append(Printed(f"cost of {where}", cost, 4 * (workers * worker + server), 0.05))
         numbers.append(Printed(f"payoff of {where}", payoff, 142.85 - cost, 0.005))
     return recomputed(lab, *numbers)
+
+
+@claim(
+    "admission.slip.host",
+    "part 2, j3",
+    how="the printed bound on a host's PSs, on the four servers as j1 and j2 leave them in part 2",
+)
+def slip_host(lab: ClaimLab) -> str:
+    """A server with one worker of j3 and its one free PS meets the bandwidth of j3's two other workers."""
+    gang, workers, servers = 3, {"s1": 1, "s2": 1, "s3": 1, "s4": 1}, {"s1": 0, "s2": 1, "s3": 0, "s4": 1}
+    needed = {host: gang - min(gang - 1, free) for host, free in workers.items()}  # b_w = b_p, as in the text
+    lab.add(any(needed[host] <= servers[host] for host in workers))
+    lab.numbers = {"needed": needed["s4"], "free": servers["s4"]}
+    listed = ", ".join(f"{host}: {needed[host]} of {servers[host]} free" for host in workers)
+    return f"PSs that a host needs, ⌈(3 − 1)·1/1⌉ = 2 with one worker of its own: {listed}. No server can be the host"
+
+
+@claim("admission.slip.exponent", "part 3 (1)", how="the printed power, with its exponent 2/(2·2)")
+def slip_exponent(lab: ClaimLab) -> str:
+    """The price of a worker after j1 is (145.63/(2·2) + 1)^(2/(2·2)) − 1 ≈ 1.5."""
+    base = 145.63 / (2 * 2) + 1
+    text = recomputed(lab, Printed("price of a worker", 1.5, base ** (2 / (2 * 2)) - 1, 0.05))
+    return f"{text}; with 2/(4·2), as everywhere else in the text, it is {base ** (2 / (4 * 2)) - 1:.2f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -11,8 +12,9 @@ from schedgap.harness.show.text import rounded
 from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, measured, recomputed, solved
 from schedgap.harness.studies.audit.row import Witness, claim
 from schedgap.harness.studies.compare.methods import promised_of
+from schedgap.heuristics.hadar.algorithm2 import literal_dp
 from schedgap.heuristics.hadar.hadare import utilisation
-from schedgap.heuristics.hadar.planning import Planner, Planning, RoundToPlan, literal_dp
+from schedgap.heuristics.hadar.planning import Planner, Planning, RoundToPlan
 from schedgap.heuristics.hadar.prices import prices
 from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
 from schedgap.instances import load
@@ -87,6 +89,61 @@ def line_20(lab: ClaimLab) -> str:
         shown = f"line 20 schedules nothing; a plan of payoff {best.payoff:.4g} exists"
         lab.add(bool(literal.any()), instance, ["hadar.online", P1], shown)
     return f"{empty} of {lab.tested} literal runs schedule nothing although a plan with a positive payoff exists"
+
+
+def _steps(lab: ClaimLab) -> Iterator[tuple[Instance, float, int]]:
+    """Yield an instance, ``U_max/U_min`` and the GPUs of each server; the first one has a ratio of 100 and 4 GPUs."""
+    four_gpus = linear([worth(1.0, 1, {"a": 1.0}), worth(1.25, 1, {"a": 1.0})], {"a": 4}, slots=5)
+    for instance in (four_gpus, *lab.drawn(draw, 200)):
+        v = view(instance)
+        pricing = prices(v)
+        for kind, gpus in zip(v.servers.gpu_type.tolist(), v.servers.gpus.tolist(), strict=True):
+            if v.possible.size and pricing.high[kind] > pricing.low[kind]:  # equal if no job is worth anything
+                yield instance, float(pricing.high[kind] / pricing.low[kind]), gpus
+
+
+def _price(ratio: float, gpus: int, used: float) -> float:
+    """Return the price (5) on a server with `used` of its GPUs taken, in units of ``U_min``."""
+    return float(ratio ** (used / gpus))
+
+
+@claim(
+    "hadar.lemma-3",
+    "Lemma 3, Definition 2",
+    how="k(γ) against (c/α)·k'(γ), by central differences at ten γ on each server of random instances",
+)
+def lemma_3(lab: ClaimLab) -> str:
+    """With α_h^r = ln(U_max/U_min), which is 1 or more, the prices (5) satisfy k(γ) dγ ≥ (c/α_h^r) dk(γ)."""
+    closest = 0.0
+    for instance, ratio, gpus in _steps(lab):
+        alpha, width = float(np.log(ratio)), 1e-5 * gpus
+        for used in np.linspace(0.05 * gpus, 0.95 * gpus, 10).tolist():
+            price = _price(ratio, gpus, used)
+            slope = (_price(ratio, gpus, used + width) - _price(ratio, gpus, used - width)) / (2 * width)
+            right = gpus / alpha * slope / price
+            shown = f"U_max/U_min = {ratio:.4g}, c = {gpus}, γ = {used:.3g}: 1 < {right:.6g}, or α = {alpha:.3g} < 1"
+            lab.add(alpha >= 1 and right <= 1 + 1e-6, instance, [ONLINE], shown)
+            closest = max(closest, right)
+    return f"fails at {lab} points; both sides are equal: the largest right one is {closest:.6f} of the left one"
+
+
+@claim(
+    "hadar.definition-2",
+    "the step from Definition 2 to Definition 1, after Lemma 3",
+    how="steps of one GPU, where a job's demand is 'less than the capacity', on servers of random instances",
+)
+def definition_2(lab: ClaimLab) -> str:
+    """The differential relationship implies Definition 1 with the same α, as dk = k'(γ)·Δγ = k(γ + Δγ) − k(γ)."""
+    for instance, ratio, gpus in _steps(lab):
+        alpha = float(np.log(ratio))
+        differential, step = alpha / gpus, _price(ratio, gpus, 1) - 1
+        shown = (
+            f"U_max/U_min = {ratio:.4g}, c = {gpus}, Δγ = 1: k' Δγ = {differential:.4g} k, and the step {step:.4g} k"
+        )
+        lab.add(gpus / alpha * step <= 1 + TOLERANCE, instance, [ONLINE], shown)
+    return (
+        f"fails for {lab} steps of one GPU: (5) is convex, so a step costs more than its derivative at the start says"
+    )
 
 
 @claim("hadar.definition-1", "Definition 1 with Lemma 3", how="every whole step in random instances, prices by (5)–(7)")
@@ -433,6 +490,35 @@ def more_copies_are_better(lab: ClaimLab, strict: bool = True) -> str:
 
 MIXES = ("M-1", "M-3", "M-4", "M-5", "M-8", "M-10", "M-12")
 """The mixes of section VI-B."""
+
+
+@claim(
+    "hadar.theorem-3.mixes",
+    "HadarE, Theorem 3, (14)",
+    scope="batches of jobs",
+    how="CRU of the seven mixes of both clusters with 1 to 5 copies, rounds of 360 s",
+)
+def more_copies_of_a_batch(lab: ClaimLab) -> str:
+    """For m jobs in a batch, CRU with 1 copy < with x copies < with n copies, for 1 < x < n."""
+    falls = []
+    for ref in (f"gen/hadar-{name}?mix={mix}" for name in ("aws", "testbed") for mix in MIXES):
+        instance = load(ref)
+        shares = [_busy(instance, copies) for copies in range(1, 6)]
+        listed = ", ".join(f"{share:.1%}" for share in shares)
+        for copies in range(2, 5):
+            grows = shares[0] < shares[copies - 1] < shares[-1]
+            lab.add(grows, instance, [f"hadar.hadare?copies={copies}", "hadar.hadare"], f"{ref}: {listed}")
+        if max(shares[:-1]) > shares[-1]:
+            falls.append(f"{ref.removeprefix('gen/hadar-')}: {listed}")
+    example = f", as on {falls[0]} with 1 to 5 copies" if falls else ""
+    return f"fails in {lab} cases; on {len(falls)} of 14 mixes the CRU is larger with fewer copies than 5{example}"
+
+
+def _busy(instance: Instance, copies: int) -> float:
+    """Return the CRU of HadarE with at most so many copies of a job."""
+    policy = POLICIES.get(f"hadar.hadare?copies={copies}").build(instance, None)
+    trace = simulate(workload(instance), servers(instance), policy, round_s=360.0, forks=True)
+    return float(trace.node_utilisation.mean())
 
 
 @claim(
