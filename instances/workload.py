@@ -10,12 +10,14 @@ from functools import cached_property
 import numpy as np
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints
-from schedgap.instances.errors import InstanceError
+from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.schema import Instance, Job, Tenant
 from schedgap.instances.utility import Utilities, utilities
 
 MAX_SERVERS = 100_000
 """Most servers that a simulation takes."""
+
+GBIT_PER_MB = 0.008
 
 NEVER = 2.0**53
 """Slot that stands for times after any horizon."""
@@ -39,6 +41,9 @@ class Workload:
         Time when the tenant leaves (``inf`` for never).
     rates
         ``(n, k)`` iterations per second of ONE GPU of each type; 0 if the job cannot run there.
+    exchange_s
+        Seconds in which a gang that spans servers exchanges the gradients of an iteration (:func:`exchange_s`); NaN if
+        not known.
     utilities
         Utility of completing each job, by the seconds since its arrival.
     """
@@ -52,6 +57,7 @@ class Workload:
     gpus: Ints
     work: Array
     rates: Array
+    exchange_s: Array
     weight: Array
     utilities: Utilities
 
@@ -59,6 +65,13 @@ class Workload:
     def size(self) -> int:
         """Number of jobs."""
         return len(self.ids)
+
+    def over_network(self) -> Array:
+        """Return `exchange_s`; raise `UsageError` if it is not known of a job."""
+        if (unknown := np.flatnonzero(np.isnan(self.exchange_s))).size:
+            needs = "network needs the gradient_mb of every gang, and the bandwidth_gbps of every server with GPUs"
+            raise UsageError(f"{needs}; not given for {self.ids[unknown[0]]}")
+        return self.exchange_s
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +184,23 @@ def workload(instance: Instance) -> Workload:
         gpus=np.array([job.gpus for job in instance.jobs]),
         work=np.array([job.iterations for job in instance.jobs], float),
         rates=rates,
+        exchange_s=exchange_s(instance),
         weight=np.array([job.weight for job in instance.jobs]),
         utilities=utilities(instance.jobs, arrival_s, rates.max(axis=1)),
     )
+
+
+def exchange_s(instance: Instance) -> Array:
+    """Return the ``(n,)`` seconds in which each gang that spans servers exchanges the gradients of an iteration.
+
+    A ring of w workers sends 2 (w − 1) / w times the gradient over the network of each server, at the bandwidth of the
+    slowest server with GPUs. NaN if the job's gradient or a server's bandwidth is not given; 0 for a single GPU.
+    """
+    gbps = min((group.bandwidth_gbps for group in instance.cluster.servers if group.gpus > 0), default=0.0)
+    gradient_mb = np.array([job.distributed.gradient_mb if job.distributed else math.nan for job in instance.jobs])
+    gpus = np.array([job.gpus for job in instance.jobs])
+    sent_gbit = 2 * (gpus - 1) / gpus * gradient_mb * GBIT_PER_MB
+    return np.where(gpus == 1, 0.0, sent_gbit / gbps if gbps > 0 else math.nan)
 
 
 def _rates(job: Job, owner: Tenant, position: int) -> Mapping[str, float]:

@@ -44,6 +44,7 @@ def jobs(*rows: dict[str, Any], rates: tuple[float, ...] = (1.0, 2.0)) -> Worklo
         gpus=np.array([r.get("gpus", 1) for r in rows]),
         work=np.array([r["work"] for r in rows], float),
         rates=np.array([r.get("rates", rates) for r in rows], float),
+        exchange_s=np.array([r.get("exchange_s", 0.0) for r in rows], float),
         weight=np.array([r.get("weight", 1.0) for r in rows]),
         utilities=Utilities(np.full(n, CONSTANT), np.ones(n), np.full(n, math.inf), np.zeros(n)),
     )

@@ -271,15 +271,27 @@ def test_faster_types_stay_faster(factors: list[float]) -> None:
     assert rates[0] < rates[1] < rates[2]
 
 
-def test_a_tenant_may_lie_and_its_jobs_do_not() -> None:
-    honest, lying = load("gen/oef-20?tenants=4"), load("gen/oef-20?tenants=4&lie=1.5")
-    assert lying.jobs == honest.jobs
-    assert lying.tenants[1:] == honest.tenants[1:]
-    kind = lying.tenants[0].job_types[0]
-    assert kind.rates == honest.tenants[0].job_types[0].rates
-    assert kind.reported_rates is not None
-    told = [kind.reported_rates[name] / rate for name, rate in kind.rates.items()]
-    assert told == pytest.approx([1, 1.5, 2.25])
+def test_a_tenant_may_leave_or_begin_a_second_type_and_all_else_stays() -> None:
+    usual, left = load("gen/oef-4"), load("gen/oef-4?leave_min=40")
+    assert [tenant.leave_s for tenant in left.tenants] == [None, None, None, 2400]
+    assert (left.jobs, left.tenants[:3]) == (usual.jobs, usual.tenants[:3])
+    second = load("gen/oef-4?second_type_min=40")
+    assert (second.jobs[:40], second.tenants[1:]) == (usual.jobs, usual.tenants[1:])
+    assert [kind.name for kind in second.tenants[0].job_types] == ["OEF LSTM", "OEF Transformer"]
+    own = [job for job in usual.jobs if job.tenant == "tenant-01"]
+    added = [(job.tenant, job.model, job.submit_s) for job in second.jobs[40:]]
+    assert added == [("tenant-01", "OEF Transformer", 2400)] * len(own)
+
+
+def test_lists_of_numbers_are_parameters() -> None:
+    instance = load("gen/oef-20?gangs=2,3&gang_probabilities=0.5,0.5&epochs=7,7")
+    assert {job.gpus for job in instance.jobs} == {2, 3}
+    assert {job.epochs for job in instance.jobs} == {7}
+    assert load("gen/oef-20?gangs=1,2,4").fingerprint == load("gen/oef-20").fingerprint
+    with pytest.raises(InstanceError, match="one probability per gang size"):
+        load("gen/oef-20?gangs=1,2")
+    with pytest.raises(InstanceError, match=r"gangs\[1\] = \"x\""):
+        load("gen/oef-20?gangs=1,x")
 
 
 def test_two_classes_of_tenants() -> None:

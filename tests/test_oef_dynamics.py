@@ -114,6 +114,30 @@ def test_a_gang_over_two_servers_pays_for_it() -> None:
     assert spread.stragglers.sum() == 0
 
 
+def test_a_gang_over_two_servers_waits_for_the_network() -> None:
+    """An iteration computes for 1 s and exchanges for 0.5 s; the same gang on one server only computes."""
+    work = jobs({"work": 600, "gpus": 2, "exchange_s": 0.5})
+    apart, together = always((0, 0, 1), (0, 1, 1)), always((0, 0, 2))
+    for policy, network, end_s in ((apart, True, 450), (apart, False, 300), (together, True, 300)):
+        assert simulate(work, cluster((0, 2), (0, 1)), policy, network=network).completion_s == pytest.approx([end_s])
+
+
+def test_a_network_needs_gradients_and_bandwidths() -> None:
+    gang = {"work": 600, "gpus": 2, "exchange_s": math.nan}
+    with pytest.raises(UsageError, match=r"gradient_mb of every gang.* not given for j1"):
+        simulate(jobs({"work": 1}, gang), cluster((0, 2)), always(), network=True)
+
+
+def test_a_ring_sends_its_gradients_twice_but_for_one_part() -> None:
+    instance = instances.load("gen/oef-20")
+    work, by_id = workload(instance), {job.id: job for job in instance.jobs}
+    for name, gpus, seconds in zip(work.ids, work.gpus, work.exchange_s, strict=True):
+        profile = by_id[name].distributed
+        assert profile is not None
+        # 2 (w - 1) / w gradients of 8 Mbit per megabyte, at 25 Gbit/s
+        assert seconds == pytest.approx(2 * (gpus - 1) / gpus * profile.gradient_mb * 8 / 25_000)
+
+
 def test_speed_scales_the_rates_in_job_order() -> None:
     work = jobs({"work": 100}, {"work": 100})
 
@@ -574,6 +598,55 @@ def test_wrong_profiles_promise_more_than_is_reached() -> None:
     assert exact.throughput_deviation == pytest.approx(abs(1 - exact.actual_throughput / exact.estimated_throughput))
     assert wrong.estimated_throughput != other.estimated_throughput
     assert min(wrong.throughput_deviation, other.throughput_deviation) > exact.throughput_deviation
+
+
+def test_the_deviation_by_profiles_leaves_out_rounding() -> None:
+    """It is 0 without errors, and smaller if only speedups are off than if the rates that they divide by are, too."""
+    instance = paper_testbed(four_tenants())
+    noisy = ("oef.cooperative?noise=0.2", "oef.cooperative?noise=0.2&noise_of=speedups")
+    exact, rates, speedups = rows_of(instance, "oef.cooperative", *noisy).values()
+    assert exact.profile_deviation == 0
+    assert exact.throughput_deviation > 0
+    assert rates.profile_deviation > 0
+    assert speedups.estimated_throughput != rates.estimated_throughput
+
+
+@pytest.mark.parametrize("of", ["rates", "speedups"])
+def test_profiles_are_off_by_as_much_as_they_say(of: Any) -> None:
+    truth = np.tile([1.0, 1.5, 2.0], (500, 1))
+    seen = oef.profiled(truth, 0.2, np.random.default_rng(0), of)
+    assert np.all(seen[:, 0] == 1)
+    off = np.abs(seen[:, 1:] / truth[:, 1:] - 1).max()
+    assert 0.19 < off <= 0.2 if of == "speedups" else 0.4 < off <= 1.2 / 0.8 - 1
+
+
+def test_who_exaggerates_by_a_parameter_does_as_one_who_reports() -> None:
+    """`lie` multiplies each step between types, so that ⟨1, s, t⟩ becomes ⟨1, 2s, 4t⟩."""
+    honest = instances.load("gen/oef-4?leave_min=40")
+    rows = rows_of(honest, "oef.noncooperative", "oef.noncooperative?lie=2")
+    truth, lie = rows.values()
+    kind = honest.tenants[0].job_types[0]
+    told = {name: rate * 2**i for i, (name, rate) in enumerate(kind.rates.items())}
+    liar = honest.tenants[0].model_copy(update={"job_types": (kind.model_copy(update={"reported_rates": told}),)})
+    lying = honest.model_copy(update={"tenants": (liar, *honest.tenants[1:])})
+    (same,) = rows_of(lying, "oef.noncooperative").values()
+    assert same.estimated_throughput == pytest.approx(lie.estimated_throughput)
+    assert lie.first_throughput < truth.first_throughput
+    assert lie.other_throughput > truth.other_throughput
+    assert truth.tenants_apart < 0.1 < lie.tenants_apart
+
+
+def test_a_second_job_type_gets_as_much_as_the_first_one() -> None:
+    """Both types of tenant 1 get half of the others' throughput (Fig. 5(b)): per weight, all are alike."""
+    (row,) = rows_of(instances.load("gen/oef-4?second_type_min=40"), "oef.noncooperative").values()
+    assert row.tenants_apart < 0.1
+
+
+def test_straggling_gangs_are_counted() -> None:
+    work = jobs({"work": 900, "gpus": 3}, {"work": 600, "gpus": 2})
+    mixed = simulate(work, cluster((0, 1), (1, 4)), always((0, 0, 1), (0, 1, 2), (1, 1, 2)))
+    assert mixed.straggler_events == np.count_nonzero(mixed.stragglers) == 1
+    assert mixed.stragglers.sum() == 3
 
 
 def test_who_keeps_no_deviation_starves_small_shares() -> None:

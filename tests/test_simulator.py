@@ -28,7 +28,7 @@ from schedgap.heuristics.simulator import (
 from schedgap.heuristics.simulator.metrics import measure
 from schedgap.heuristics.simulator.trace import HORIZON, IMPOSSIBLE, LEFT, STALLED
 from schedgap.instances.errors import UsageError
-from schedgap.instances.schema import Cluster, Constant, GpuType, Instance, Job, ServerGroup, Tenant
+from schedgap.instances.schema import Cluster, Constant, DistributedProfile, GpuType, Instance, Job, ServerGroup, Tenant
 
 Triples = list[tuple[int, int, int]]
 
@@ -42,7 +42,10 @@ def small(
         name="small",
         cluster=Cluster(
             gpu_types=tuple(GpuType(name=kind) for kind in kinds),
-            servers=tuple(ServerGroup(name=f"s{i}", count=1, gpu_type=k, gpus=g) for i, (k, g) in enumerate(hosts)),
+            servers=tuple(
+                ServerGroup(name=f"s{i}", count=1, gpu_type=k, gpus=g, bandwidth_gbps=1.0)
+                for i, (k, g) in enumerate(hosts)
+            ),
         ),
         tenants=(Tenant(id="u", leave_s=leave or None),),
         jobs=tuple(
@@ -53,6 +56,7 @@ def small(
                     "gpus": 1,
                     "rates": dict(zip(kinds, (1.0, 2.0), strict=False)),
                     "utility": Constant(amplitude=1.0),
+                    "distributed": DistributedProfile(gradient_mb=100.0),
                     **job,
                 }
             )
@@ -229,6 +233,7 @@ OPTIONS = st.fixed_dictionaries(
     {
         "restart_s": st.sampled_from([0.0, 10.0]),
         "spread_factor": st.sampled_from([0.7, 1.0]),
+        "network": st.booleans(),
         "until_s": st.sampled_from([math.inf, 650.0]),
     }
 )
@@ -364,7 +369,9 @@ def test_rounds_are_those_in_which_a_job_is_there() -> None:
     assert check(instance, late, late.rules).violations == ("a job is present from about 0 s, but no round begins",)
 
 
-@pytest.mark.parametrize("change", [{"forks": True}, {"spread_factor": 1.0}, {"restart_s": 9.9}, {"until_s": 1e9}])
+@pytest.mark.parametrize(
+    "change", [{"forks": True}, {"spread_factor": 1.0}, {"network": True}, {"restart_s": 9.9}, {"until_s": 1e9}]
+)
 def test_a_history_under_other_rules_is_refused(change: dict[str, Any]) -> None:
     instance, trace = history()
     asked = dataclasses.replace(trace.rules, **change)

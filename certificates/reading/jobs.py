@@ -26,6 +26,8 @@ class Jobs:
         (``inf`` for never).
     rates
         ``(n, k)`` iterations per second of ONE GPU of each type; 0 if the job cannot run there.
+    exchange_s
+        Seconds that a ring over several servers takes to exchange the gradients of an iteration; NaN if not known.
     """
 
     ids: tuple[str, ...]
@@ -36,6 +38,7 @@ class Jobs:
     work: Array
     weight: Array
     rates: Array
+    exchange_s: Array
 
     @property
     def size(self) -> int:
@@ -64,6 +67,7 @@ def jobs_of(data: Data) -> Jobs:
         work=np.array([work_of(job) for job in jobs], float),
         weight=np.array([job.get("weight", 1.0) for job in jobs], float),
         rates=np.array([[row.get(r, 0.0) for r in types] for row in rows], float).reshape(len(jobs), len(types)),
+        exchange_s=np.array([_exchange_s(job, data) for job in jobs], float),
     )
 
 
@@ -87,6 +91,17 @@ def first_slots(times_s: Any, slot_s: float) -> Array:
     """Return, for each time, the first slot (from 0) that begins at or after it."""
     with np.errstate(over="ignore"):
         return np.minimum(np.ceil(np.asarray(times_s, float) / slot_s * LESS), NEVER).astype(np.int64)
+
+
+def _exchange_s(job: Data, data: Data) -> float:
+    """Return the seconds of a ring: each of w workers sends 2 (w − 1) / w gradients, at 0.008 Gbit per megabyte."""
+    if job["gpus"] == 1:
+        return 0.0
+    slowest_gbps = min((g.get("bandwidth_gbps", 0.0) for g in data["cluster"]["servers"] if g["gpus"] > 0), default=0.0)
+    if "distributed" not in job or slowest_gbps == 0:
+        return math.nan
+    sent = 2 * (job["gpus"] - 1) / job["gpus"]
+    return float(sent * job["distributed"].get("gradient_mb", 0.0) * 0.008 / slowest_gbps)
 
 
 def _of_tenant(job: Data, owner: Data) -> Data:

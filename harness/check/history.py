@@ -31,7 +31,7 @@ SLIVER = 1e-9
 ROUNDING = 1e-12
 """Relative time by which a job may arrive after the start of a round and still be present in it."""
 
-OF_JOBS = ("ids", "gpu_types", "arrival_s", "leave_s", "gpus", "work", "weight", "rates")
+OF_JOBS = ("ids", "gpu_types", "arrival_s", "leave_s", "gpus", "work", "weight", "rates", "exchange_s")
 OF_SERVERS = ("names", "gpu_type", "gpus", "cpus", "memory_gb", "machine")
 """Fields of jobs and servers that a history repeats; they must equal those of the instance."""
 
@@ -64,7 +64,10 @@ class HistoryTables:
         if trace.rules.forks:
             runs.rate = runs.total(gpus * rates)
         else:
-            runs.rate = runs.least(rates) * runs.width * np.where(runs.count > 1, trace.rules.spread_factor, 1.0)
+            runs.rate = runs.least(rates)
+            waits_s = work.exchange_s[runs.job] if trace.rules.network else 0.0
+            slower = trace.rules.spread_factor / (1 + waits_s * runs.rate)
+            runs.rate = runs.rate * runs.width * np.where(runs.count > 1, slower, 1.0)
         number = np.rint(trace.start_s / trace.rules.round_s)
         self.rounds = Rows(names, row=np.arange(trace.rounds), number=number)
         if sensitive is not None:  # with its proportional share, the job advances on some GPU type
@@ -131,7 +134,8 @@ def check(instance: Instance, trace: Trace, rules: Rules) -> Verdict:
 
 def _equal(claimed: Any, read: Any, names: tuple[str, ...]) -> bool:
     """Return whether the history's jobs (or servers) equal those read from the instance, in the fields `names`."""
-    return all(np.array_equal(getattr(claimed, name), getattr(read, name)) for name in names)
+    pairs = ((np.asarray(getattr(claimed, name)), np.asarray(getattr(read, name))) for name in names)
+    return all(np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f") for one, other in pairs)
 
 
 def _readable(trace: Trace, work: Jobs, cluster: RawServers) -> None:

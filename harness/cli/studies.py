@@ -177,6 +177,9 @@ def simulate(
         float | None, Option(help="Seconds lost when an allocation changes; by default 10, 0 in short rounds.")
     ] = None,
     spread_factor: Annotated[float, Option(help="Factor in (0, 1] on the rate of gangs that span servers.")] = 1.0,
+    network: Annotated[
+        bool, Option("--network", help="Gangs that span servers exchange gradients (gradient_mb) at their bandwidth.")
+    ] = False,
     until_h: Annotated[float, Option(help="Start no round after this many hours.")] = float("inf"),
     profiling_min: Annotated[
         float, Option(help="Minutes of profiling before a policy that needs profiles may schedule a job.")
@@ -192,7 +195,7 @@ def simulate(
     from schedgap.harness.studies.simulate.run import COMPARED, SimulationOptions
     from schedgap.harness.studies.simulate.run import simulate as run
 
-    own = {"round_s": round_s, "restart_s": restart_s, "spread_factor": spread_factor}
+    own = {"round_s": round_s, "restart_s": restart_s, "spread_factor": spread_factor, "network": network}
     options = SimulationOptions.of_command(until_h, profiling_min, window, **own)
     limits = Limits(time_limit, memory_mb=memory_mb)
     policies = [*(policy or []), *(more or [])] or COMPARED

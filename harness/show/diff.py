@@ -60,7 +60,7 @@ class ComparedFields:
     time: str = ""
 
 
-RULES = ("round_s", "restart_s", "spread_factor", "until_s", "profiling_s", "window")
+RULES = ("round_s", "restart_s", "spread_factor", "until_s", "profiling_s", "window", "network")
 """Fields with the rules under which a policy was simulated."""
 
 LIMITED = tuple(f"{prefix}_bound_s" for prefix in BOUNDED.values())

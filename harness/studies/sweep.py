@@ -102,6 +102,7 @@ class SweepRules(Record):
     until_h: float | tuple[float, ...] | None = None
     profiling_min: float | tuple[float, ...] | None = None
     window: Text | tuple[Text, ...] | None = None
+    network: bool | tuple[bool, ...] | None = None
 
     def kinds(self, whole: bool = False) -> dict[str, SimulationOptions]:
         """Return every combination of options, labelled by the varied ones (``round_s=90``), or by all if `whole`."""

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from schedgap.instances.views.oef import OefView, efficiency, matrix_instance
 
 Evaluator = Callable[[OefView], Array]
 """A function ``evaluator(view)`` that returns the fractional shares ``(v, k)`` of tenants."""
+
+Profile = Literal["rates", "speedups"]
+"""What profiling errors are errors of."""
 
 Request = tuple[int, int, int]
 """A job's request for devices of one GPU type: ``(job, type, devices)``."""
@@ -114,9 +117,11 @@ class FairShares:
         Whether to use OEF's placement; see the module.
     demand_aware
         Whether a tenant gets no devices of a type if it would get fewer than its smallest job needs (§4.3).
-    noise, noise_seed
-        Largest relative error of profiled rates (see :func:`profiled`) and the seed of the errors; jobs advance by the
-        true rates.
+    noise, noise_of, noise_seed
+        Largest relative error of profiles, what it is an error of (see :func:`profiled`), and the seed of the errors;
+        jobs advance by the true rates.
+    lie
+        Factor by which the first tenant exaggerates each step to a faster type (§6.2.1).
 
     Raises
     ------
@@ -131,16 +136,23 @@ class FairShares:
         rounding: Rule = "round",
         packed: bool = True,
         demand_aware: bool = True,
+        *,
         noise: float = 0.0,
+        noise_of: Profile = "rates",
         noise_seed: int = 0,
+        lie: float = 1.0,
     ) -> None:
         self.view: OefView = PAPERS.get("oef").view(instance)
+        speedups = self.view.speedups.copy()
+        speedups[self.view.owner == 0] *= lie ** np.arange(speedups.shape[1])
         if noise:
-            speedups = profiled(self.view.speedups, noise, np.random.default_rng(noise_seed))
-            self.view = replace(self.view, speedups=speedups)
+            speedups = profiled(speedups, noise, np.random.default_rng(noise_seed), noise_of)
+        self.view = replace(self.view, speedups=speedups)
         self.work, self.cluster = workload(instance), servers(instance)
         self.row = _rows(instance, self.view, self.work)
+        self.present: list[Bools] = []
         self.estimates: list[Array] = []
+        self.attainable: list[Array] = []
         self.granted: list[Ints] = []
         self._evaluate, self._packed, self._demand_aware = evaluate, packed, demand_aware
         self._placer = Placer(self.view.size, self.view.capacity, rounding)
@@ -162,7 +174,9 @@ class FairShares:
             smallest[:] = np.iinfo(np.int64).max
             np.minimum.at(smallest, row, gpus)
         devices = self._placer.place(ideal, smallest)
+        self.present.append(active)
         self.estimates.append(efficiency(self.view.speedups, ideal))
+        self.attainable.append(efficiency(self.view.true_speedups, ideal))
         self.granted.append(devices)
         chosen = round_robin(row, gpus, state.starved, state.arrival_s, devices.sum(axis=1))
         requests = by_type(chosen, row, gpus, devices, self._packed)
@@ -282,18 +296,45 @@ def throughput(instance: Instance, policy: object, trace: Trace) -> dict[str, fl
 
     ``estimated_throughput`` is the throughput that fractional shares promise, ``actual_throughput`` the one achieved.
     Both are summed over tenants and averaged over rounds, in devices of the slowest type; the estimate exists only for
-    policies with such shares. ``throughput_deviation`` is the gap between the two relative to the estimate (§6.4.2).
+    policies with such shares. ``throughput_deviation`` is the gap between the two relative to the estimate (§6.4.2);
+    ``profile_deviation`` is the part of it that false speedups cause, without rounding, demand and networks: the gap
+    between what the shares promise and what they give by true speedups. ``first_throughput`` and ``other_throughput``
+    are those of the first tenant, who may lie, and of all others; ``tenants_apart`` is that of :func:`apart`.
 
     The paper divides by "the throughput of the same number of the slowest GPU devices". Taken literally, that is a
     speedup per device: (9) does not make it equal for all tenants, although Fig. 4(a) shows it equal, and idle devices
     do not count.
     """
     view: OefView = PAPERS.get("oef").view(instance)
-    numbers = {"actual_throughput": float(actual(view, trace).sum(axis=1).mean()) if trace.rounds else math.nan}
-    if isinstance(policy, FairShares) and trace.rounds:
-        promised = numbers["estimated_throughput"] = float(np.sum(policy.estimates, axis=1).mean())
-        numbers["throughput_deviation"] = abs(promised - numbers["actual_throughput"]) / promised
-    return numbers
+    if not trace.rounds:
+        return {}
+    means = actual(view, trace).mean(axis=0)
+    numbers = {"actual_throughput": means.sum(), "first_throughput": means[0], "other_throughput": means[1:].sum()}
+    if isinstance(policy, FairShares):
+        promised = np.sum(policy.estimates, axis=1).mean()
+        given = np.sum(policy.attainable, axis=1).mean()
+        numbers |= {
+            "estimated_throughput": promised,
+            "throughput_deviation": abs(promised - numbers["actual_throughput"]) / promised,
+            "profile_deviation": abs(promised - given) / promised,
+            "tenants_apart": apart(policy, trace),
+        }
+    return {name: float(number) for name, number in numbers.items()}
+
+
+def apart(policy: FairShares, trace: Trace) -> float:
+    """Return how far apart the throughputs of virtual tenants are: largest minus smallest, relative to their mean.
+
+    They are divided by the tenants' weights and averaged over the last rounds in which the same ones have jobs: in the
+    end of Fig. 4(a), after a tenant has left, and of Fig. 5(b), after another has begun a second type of jobs.
+    """
+    view, last = policy.view, policy.present[-1]
+    changes = np.flatnonzero((np.array(policy.present) != last).any(axis=1))
+    begin = int(changes[-1]) + 1 if changes.size else 0
+    slowest = trace.workload.rates[:, trace.workload.gpu_types.index(view.gpu_types[0])]
+    per_row = trace.throughput(1 / slowest, policy.row)[begin:].mean(axis=0)
+    own = np.pad(per_row, (0, view.size - per_row.size))[last] / restricted(view, last).weight
+    return float(np.ptp(own) / own.mean()) if own.mean() > 0 else math.nan
 
 
 def actual(view: OefView, trace: Trace) -> Array:
@@ -308,9 +349,15 @@ def actual(view: OefView, trace: Trace) -> Array:
     return per_unit[:, [work.tenants.index(name) for name in view.tenants]]
 
 
-def profiled(speedups: Array, error: float, rng: np.random.Generator) -> Array:
-    """Return the ``(v, k)`` speedups that a profiler would report if each rate is off by up to ``±error`` (uniform)."""
-    measured = speedups * rng.uniform(1 - error, 1 + error, speedups.shape)
+def profiled(speedups: Array, error: float, rng: np.random.Generator, of: Profile = "rates") -> Array:
+    """Return the ``(v, k)`` speedups that a profiler would report if it is off by up to ``±error`` (uniform).
+
+    Either each rate is off, that on the slowest type as well, or each speedup over the slowest type.
+    """
+    factor = rng.uniform(1 - error, 1 + error, speedups.shape)
+    if of == "speedups":
+        factor[:, 0] = 1.0
+    measured = speedups * factor
     return np.asarray(measured / measured[:, :1])
 
 
@@ -323,9 +370,11 @@ ROUNDING = Parameter(
 PACKED = Parameter("packed", "whether to place as OEF does: large jobs first, on one type and host if possible (§4.3)")
 DEMAND_AWARE = Parameter("demand_aware", "no devices of a type rather than fewer than the smallest job needs (§4.3)")
 NOISE = (
-    Parameter("noise", "largest relative error, drawn uniformly, of every profiled rate (§6.4.2)", least=0.0, most=0.9),
+    Parameter("noise", "largest relative error, drawn uniformly, of every profile (§6.4.2)", least=0.0, most=0.9),
+    Parameter("noise_of", "whether rates are off, or speedups over the slowest type", choices=("rates", "speedups")),
     Parameter("noise_seed", "seed of these errors", least=0),
 )
+LIE = Parameter("lie", "factor by which the first tenant exaggerates each step to a faster type", least=1.0, most=100.0)
 ROW_CAP = Parameter("row_cap", "whether a tenant gets at most one device, as in the allocation printed as (3)")
 
 
@@ -344,7 +393,7 @@ for _name in EVALUATORS:
         f"oef.{_name}",
         source="OEF §4" if _own else "OEF §6.1.3, baseline without OEF's placement",
         measures=throughput,
-        parameters=((ROW_CAP,) if _capped else ()) + (ROUNDING, PACKED, DEMAND_AWARE, *NOISE),
+        parameters=((ROW_CAP,) if _capped else ()) + (ROUNDING, PACKED, DEMAND_AWARE, *NOISE, LIE),
         variants=("row_cap=true",) if _capped else (),
     )(partial(_build, evaluate=_name, packed=_own))
 

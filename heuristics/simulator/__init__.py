@@ -18,7 +18,8 @@ Rules
   type and at most the CPUs and memory of as many of the largest servers as its GPUs need. Its table
   (:mod:`schedgap.instances.sensitivity`) gives its rate at the least CPUs and the least memory that any of its GPUs
   has. Changing CPUs and memory costs nothing. Policies do not see a job while it is profiled.
-- A gang that spans servers runs at `spread_factor` of its rate.
+- A gang that spans servers runs at `spread_factor` of its rate. With `network`, it also exchanges its gradients after
+  each iteration, at the bandwidth of the servers.
 - A job that has run before and now holds other GPUs than in the previous round loses `restart_s` seconds of the
   round (checkpoint and restore). A first start costs nothing.
 - A job that no allocation could run is never offered to a policy. :attr:`Trace.unfinished` gives the reason for every

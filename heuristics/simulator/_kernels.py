@@ -36,12 +36,14 @@ class Entries(NamedTuple):
 class AssignmentLimits(NamedTuple):
     """The data of jobs and servers against which assignments are checked.
 
-    These are the ``(n,)`` gang sizes, the ``(n, k)`` rates of one GPU, the ``(h,)`` types, GPUs, CPUs and gigabytes of
-    servers, and the ``(k, 3)`` most GPUs, CPUs and gigabytes that a server of each type has.
+    These are the ``(n,)`` gang sizes, the ``(n, k)`` rates of one GPU, the ``(n,)`` seconds per iteration that gangs
+    over several servers lose to the network, the ``(h,)`` types, GPUs, CPUs and gigabytes of servers, and the
+    ``(k, 3)`` most GPUs, CPUs and gigabytes that a server of each type has.
     """
 
     gang: Ints
     rates: Array
+    exchange_s: Array
     server_type: Ints
     server_gpus: Ints
     cpus: Array
@@ -245,7 +247,8 @@ def examine(
             largest = max(largest, gpus[end])
             mixed[g] |= kind != limits.server_type[server[begin]]
             end += 1
-        rate[g] = total if forks else slowest * width * (spread_factor if end - begin > 1 else 1.0)
+        over_network = spread_factor / (1 + slowest * limits.exchange_s[j]) if end - begin > 1 else 1.0
+        rate[g] = total if forks else slowest * width * over_network
         mixed[g] &= not forks
         if forks and largest > limits.gang[j]:
             fault, where = COPY, j

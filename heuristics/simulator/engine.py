@@ -117,8 +117,9 @@ class _SimulationState:
         self.kernels = _kernels
         self.work, self.cluster, self.rules = work, cluster, rules
         largest = cluster.largest(len(work.gpu_types))
+        exchange_s = work.over_network() if rules.network else np.zeros(work.size)
         self.limits = _kernels.AssignmentLimits(
-            work.gpus, work.rates, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb, largest
+            work.gpus, work.rates, exchange_s, cluster.gpu_type, cluster.gpus, cluster.cpus, cluster.memory_gb, largest
         )
         self.ready_s = work.arrival_s + rules.profiling_s
         self.round = 0

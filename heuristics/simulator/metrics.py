@@ -90,9 +90,9 @@ class Metrics:
         Mean number of unallocated GPUs over the rounds in which a job waits; NaN if no job ever waits.
     restarts, rounds
         Number of changed allocations that cost a restart, and number of rounds with a job.
-    stragglers, straggler_share
-        Number of GPUs in gangs that span several GPU types, summed over all rounds, and their fraction of all GPUs in
-        use.
+    stragglers, straggler_share, straggler_events
+        Number of GPUs in gangs that span several GPU types, summed over all rounds, their fraction of all GPUs in use,
+        and the number of such placements.
     changing
         Fraction of rounds in which at least one job that has run before gets other GPUs than in the previous round
         ("30% of scheduling rounds require changes to job resource allocations", Hadar, section IV).
@@ -123,6 +123,7 @@ class Metrics:
     rounds: int
     stragglers: int
     straggler_share: float
+    straggler_events: int
     changing: float
 
 
@@ -159,6 +160,7 @@ def measure(trace: Trace, window: Window = ALL) -> Metrics:
         rounds=trace.rounds,
         stragglers=int(trace.stragglers.sum()),
         straggler_share=trace.straggler_share,
+        straggler_events=trace.straggler_events,
         changing=_mean((trace.restarts > 0).astype(float)),
     )
 

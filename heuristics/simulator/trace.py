@@ -29,6 +29,9 @@ class Rules:
         Seconds that a job loses in a round in which its GPUs changed.
     spread_factor
         Factor in (0, 1] on the rate of gangs that span servers.
+    network
+        Whether such a gang exchanges its gradients after computing each iteration: one of an iteration per 1/r seconds
+        and GPU has the factor 1 / (1 + r · :attr:`Workload.exchange_s`).
     until_s
         The simulation ends here: no round starts at or after this time.
     forks
@@ -56,6 +59,7 @@ class Rules:
     stall_rounds: int = 10_000
     sensitive: bool = False
     profiling_s: float = 0.0
+    network: bool = False
 
     def __post_init__(self) -> None:
         lengths = LEAST_ROUND_S <= self.round_s <= MOST_ROUND_S and 0 <= self.restart_s <= MOST_ROUND_S
@@ -150,6 +154,14 @@ class Trace:
         """Fraction of all GPUs in use, summed over all rounds, that belong to gangs on several types."""
         return float(self.stragglers.sum() / max(self.allocation[:, 3].sum(), 1))
 
+    @property
+    def straggler_events(self) -> int:
+        """Number of times that a gang was placed on several types for a round."""
+        if self.rules.forks or not len(self.allocation):
+            return 0
+        kind, first = self.servers.gpu_type[self.allocation[:, 2]], np.flatnonzero(np.diff(self.entry_of, prepend=-1))
+        return int((np.minimum.reduceat(kind, first) != np.maximum.reduceat(kind, first)).sum())
+
     @cached_property
     def utilisation(self) -> Array:
         """``(R,)`` fraction of each round's GPU time in which GPUs computed (GRU over time)."""
@@ -205,18 +217,19 @@ class Trace:
         """``(R,)`` fraction of each round's CPU time that computing jobs hold."""
         return self.used(self.held[:, 0], float(self.servers.cpus.sum()))
 
-    def throughput(self, scale: Array | None = None) -> Array:
-        """Return the ``(R, tenants)`` throughput of every tenant in each round, in iterations per second.
+    def throughput(self, scale: Array | None = None, group: Ints | None = None) -> Array:
+        """Return the ``(R, groups)`` throughput of every group of jobs in each round, in iterations per second.
 
-        The iterations of each job are multiplied by `scale` ``(n,)``. With ``1/rate`` on a type, throughput is in GPUs
-        of that type.
+        The groups `group` ``(n,)`` are by default the tenants. The iterations of each job are multiplied by `scale`
+        ``(n,)``. With ``1/rate`` on a type, throughput is in GPUs of that type.
         """
-        tenants = len(self.workload.tenants)
+        of, groups = self.workload.tenant, len(self.workload.tenants)
+        if group is not None:
+            of, groups = group, int(group.max()) + 1
         job = self.progress[:, 1]
         work = self.iterations if scale is None else self.iterations * scale[job]
-        cell = self.progress[:, 0] * tenants + self.workload.tenant[job]
-        total = np.bincount(cell, work, self.rounds * tenants)
-        return np.asarray(total.reshape(-1, tenants) / self.round_s)
+        total = np.bincount(self.progress[:, 0] * groups + of[job], work, self.rounds * groups)
+        return np.asarray(total.reshape(-1, groups) / self.round_s)
 
     def assignment(self, row: int) -> Assignment:
         """Return the assignment of the round in row `row` of `start_s`."""

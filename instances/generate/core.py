@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import numpy as np
 from pydantic import ValidationError
@@ -130,7 +130,9 @@ def generate(
     for key in overrides:
         if key not in allowed:
             raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}")
-    table = {**file.generator, **{k: number(v) for k, v in overrides.items()}}
+    lists = [name for name in allowed if not _single(family.spec, name)]
+    given = {k: [number(part) for part in str(v).split(",")] if k in lists else number(v) for k, v in overrides.items()}
+    table = {**file.generator, **given}
     spec = parse(family.spec, table, where)
     changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
     published = list(file.published)
@@ -178,13 +180,21 @@ def _with_utilities(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:
 
 
 def parameters(spec: type[GeneratorSpec]) -> list[str]:
-    """Return the names of the parameters that a reference may override: scalars and words."""
-    single = (int, float, bool, str)
-    return [
-        name
-        for name, field in spec.model_fields.items()
-        if name != "family" and (field.annotation in single or get_origin(field.annotation) is Literal)
-    ]
+    """Return the names of the parameters that a reference may override: scalars, words and lists of numbers."""
+    return [name for name in spec.model_fields if name != "family" and (_single(spec, name) or _numbers(spec, name))]
+
+
+def _single(spec: type[GeneratorSpec], name: str) -> bool:
+    """Return whether a parameter is a scalar or a word."""
+    annotation = spec.model_fields[name].annotation
+    return annotation in (int, float, bool, str) or get_origin(annotation) is Literal
+
+
+def _numbers(spec: type[GeneratorSpec], name: str) -> bool:
+    """Return whether a parameter is a list of numbers: ``?gangs=1,2,4``."""
+    annotation = spec.model_fields[name].annotation
+    plain = [get_args(one)[0] if get_origin(one) is Annotated else one for one in get_args(annotation)]
+    return get_origin(annotation) is tuple and all(one in (int, float, ...) for one in plain)
 
 
 def number(value: Scalar) -> Scalar:

@@ -17,7 +17,19 @@ from schedgap.instances.generate import draws, workload
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
 from schedgap.instances.generate.workload import WorkloadSpec
 from schedgap.instances.model_catalogue import significant
-from schedgap.instances.schema import Cluster, GpuType, Horizon, Job, JobType, ServerGroup, Tenant, check_size, rule
+from schedgap.instances.schema import (
+    Cluster,
+    DistributedProfile,
+    GpuType,
+    Horizon,
+    Job,
+    JobType,
+    ServerGroup,
+    Tenant,
+    check_size,
+    rule,
+    violation,
+)
 
 LEAST_STEP = 1.01
 """Least speedup from a GPU type to the next faster one, whatever the hyper-parameters."""
@@ -26,41 +38,53 @@ LEAST_STEP = 1.01
 class TenantsSpec(WorkloadSpec):
     """Tenants with one job type each; hyper-parameters move speedups by up to `variation` (0.1 = ±10 %).
 
-    The first tenant may report false speedups (`lie`).
+    The last tenant may leave after `leave_min` minutes. After `second_type_min` minutes, the first tenant may submit as
+    many jobs of a second type again, those of the second model. 0 means never.
     """
 
     arrivals: Literal["poisson", "start"] = "poisson"
     variation: float = rule("a variation is 0 or more and below 1", ge=0, lt=1)
-    lie: float = rule(
-        "factor by which the first tenant exaggerates each step to a faster type, 1 to 100", ge=1, le=100, default=1.0
+    leave_min: float = rule("minutes until the last tenant leaves, 0 (never) or more", ge=0, le=1e6, default=0.0)
+    second_type_min: float = rule(
+        "minutes until the first tenant's second type of jobs, 0 (never) or more", ge=0, le=1e6, default=0.0
     )
+
+    @model_validator(mode="after")
+    def _second_model(self) -> Self:
+        if self.second_type_min and len(self.models) < 2:
+            raise violation("second_type_min", self.second_type_min, "with two models or more, else 0")
+        return self
 
 
 def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     # Tenants take models from the pool in turn, with rates for their own hyper-parameters.
-    types = len(spec.types)
-    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", spec.tenants) - 1)
-    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", spec.tenants * types) - 1)
-    pool = itertools.cycle(workload.catalogue_models(spec))
-    varied = zip(pool, scale, steps.reshape(spec.tenants, types), strict=False)
+    types, models = len(spec.types), workload.catalogue_models(spec)
+    of_kind = [*itertools.islice(itertools.cycle(models), spec.tenants), models[1 % len(models)]]
+    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", len(of_kind)) - 1)
+    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", len(of_kind) * types) - 1)
+    varied = zip(of_kind, scale, steps.reshape(-1, types), strict=True)
     rates = [(model, vary(workload.model_rates(spec, model), *own)) for model, *own in varied]
     kinds = [(model, JobType(name=model.name, rates=own)) for model, own in rates]
     submit = workload.arrivals(spec, (spec.arrivals == "poisson") * spec.jobs_per_day / workload.DAY_S, streams)
     owner = (streams.uniform("job tenants", spec.jobs) * spec.tenants).astype(int)
     owner[: spec.tenants] = np.arange(min(spec.tenants, spec.jobs))
-    names = [f"tenant-{i + 1:02d}" for i in range(spec.tenants)]
+    names = [*(f"tenant-{i + 1:02d}" for i in range(spec.tenants)), "tenant-01"]
     arrive_s = submit[: spec.tenants] + [0.0] * (spec.tenants - spec.jobs)
-    tenants = tuple(
+    tenants = [
         Tenant(id=name, job_types=(kind,), arrive_s=at)
-        for name, (_, kind), at in zip(names, kinds, arrive_s, strict=True)
-    )
-    if spec.lie != 1:
-        reported = {name: significant(rate * spec.lie**i) for i, (name, rate) in enumerate(kinds[0][1].rates.items())}
-        liar = kinds[0][1].model_copy(update={"reported_rates": reported})
-        tenants = (tenants[0].model_copy(update={"job_types": (liar,)}), *tenants[1:])
-    gangs, durations = workload.gang_sizes(spec, streams), workload.durations(spec, streams)
-    u = streams.uniform("epochs", spec.jobs)
+        for name, (_, kind), at in zip(names[:-1], kinds[:-1], arrive_s, strict=True)
+    ]
+    if spec.second_type_min:
+        tenants[0] = tenants[0].model_copy(update={"job_types": (kinds[0][1], kinds[-1][1])})
+        added = int((owner == 0).sum())
+        owner = np.append(owner, np.full(added, spec.tenants))
+        submit = [*submit, *[60 * spec.second_type_min] * added]
+    if spec.leave_min:
+        tenants[-1] = Tenant(**{**dict(tenants[-1]), "leave_s": 60 * spec.leave_min})
+    whole = spec.model_copy(update={"jobs": owner.size})
+    gangs, durations = workload.gang_sizes(whole, streams), workload.durations(whole, streams)
+    u = streams.uniform("epochs", owner.size)
     jobs = []
     for i, of in enumerate(owner.tolist()):
         model, kind = kinds[of]
@@ -77,11 +101,12 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
                 minibatches_per_chunk=max(1, round(work / epochs)),
                 rates=kind.rates,
                 sensitivity=model.sensitivity,
+                distributed=DistributedProfile(gradient_mb=model.gradient_mb),
             )
         )
     return {
         "cluster": workload.cluster(spec),
-        "tenants": tenants,
+        "tenants": tuple(tenants),
         "jobs": tuple(jobs),
         "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
         "derived": (

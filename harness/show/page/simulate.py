@@ -28,6 +28,8 @@ def caption(rows: Sequence[SimulationRow]) -> str:
     shared = [clean(row.instance, 80), f"rounds of {row.round_s:g} s", f"{row.restart_s:g} s per restart"]
     if row.spread_factor != 1:
         shared.append(f"gangs over several servers run at {row.spread_factor:g}")
+    if row.network:
+        shared.append("gangs over several servers exchange gradients over the network")
     if row.seed:
         shared.append(f"seed {row.seed}")
     if row.until_s is not None:

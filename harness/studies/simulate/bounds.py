@@ -20,7 +20,7 @@ from schedgap.harness.engine.task import InstanceTask
 from schedgap.harness.show.measures import SIMULATE
 from schedgap.harness.studies.published import with_published
 from schedgap.harness.studies.simulate.row import BOUNDED, Bound, SimulationRow
-from schedgap.heuristics.simulator import POLICIES, PolicySpec, servers, workload
+from schedgap.heuristics.simulator import POLICIES, PolicySpec, Rules, servers, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.instances import clock, plugins
 from schedgap.instances.errors import NotApplicableError
@@ -166,7 +166,7 @@ def _with_utilisation(row: SimulationRow, instance: Instance | None) -> Simulati
     if instance is None or row.ttd_s is None or row.unfinished:
         return row
     policy = POLICIES.get(row.policy)
-    found = utilisation(instance, policy, row.spread_factor)
+    found = utilisation(instance, policy, row.rules)
     for (name, most), used in zip(found.items(), (row.gru, row.cru), strict=True):
         row = row.knowing(**{f"{name}_bound": most})
         if used is not None and used > most * (1 + TOLERANCE):
@@ -175,7 +175,7 @@ def _with_utilisation(row: SimulationRow, instance: Instance | None) -> Simulati
     return row
 
 
-def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) -> dict[str, float]:
+def utilisation(instance: Instance, policy: PolicySpec, rules: Rules) -> dict[str, float]:
     r"""Return upper bounds on GRU and CRU, the shares of GPU time and of server time that are spent computing.
 
     Let U be the time in which there is a job. Job j keeps up to :math:`h_j` GPUs (servers) busy, for no longer than U,
@@ -192,7 +192,8 @@ def utilisation(instance: Instance, policy: PolicySpec, spread_factor: float) ->
     rates = np.where(there, work.rates, 0.0)
     held = np.minimum(work.gpus[:, None], hosts.gpus[some]).astype(float)
     fastest = (held * rates[:, hosts.gpu_type[some]]).sum(axis=1) if policy.forks else work.gpus * rates.max(axis=1)
-    slowest = np.where(rates > 0, rates, np.inf).min(axis=1) * spread_factor
+    network_s = work.exchange_s[:, None] if rules.network else 0.0
+    slowest = np.where(rates > 0, rates * rules.spread_factor / (1 + rates * network_s), np.inf).min(axis=1)
     slowed = policy.sensitive or policy.forks or plugins.owners([policy.id])
     busy = np.full(len(rates), np.inf) if slowed else work.work / slowest
     least = float((work.work / fastest).max())

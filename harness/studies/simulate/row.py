@@ -47,6 +47,7 @@ class SimulationRow(CheckedRow):
     until_s: float | None = None
     profiling_s: float = 0.0
     window: str | None = None
+    network: bool = False
     status: str = "error"
     reference: str | None = None
     numbers: Mapping[str, int | float] = field(default_factory=dict)
@@ -82,7 +83,14 @@ class SimulationRow(CheckedRow):
     def rules(self) -> Rules:
         """Rules of the run, before its policy changes them; raise `UsageError` if they are out of range."""
         until_s = math.inf if self.until_s is None else self.until_s
-        return Rules(self.round_s, self.restart_s, self.spread_factor, until_s, profiling_s=self.profiling_s)
+        return Rules(
+            self.round_s,
+            self.restart_s,
+            self.spread_factor,
+            until_s,
+            profiling_s=self.profiling_s,
+            network=self.network,
+        )
 
     @property
     def case(self) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ class SimulationOptions:
     until_s: float = math.inf
     profiling_s: float = 0.0
     window: Window = ALL
+    network: bool = False
 
     @classmethod
     def of_command(
@@ -73,6 +74,7 @@ def simulate(
     until_s: float = math.inf,
     profiling_s: float = 0.0,
     window: Window = ALL,
+    network: bool = False,
     seed: int = 0,
     limits: Limits = USUAL,
     **running: Unpack[Running],
@@ -92,19 +94,23 @@ def simulate(
         Factor in (0, 1] on the rate of gangs that span servers; no round starts at or after `until_s`.
     profiling_s, window
         Seconds of profiling before policies that need profiles may schedule a job; jobs whose completion times count.
+    network
+        Whether gangs that span servers exchange their gradients over the network
+        (:class:`~schedgap.heuristics.simulator.Rules`).
     seed, limits
         Seed of the solver, for policies that solve models; wall-clock seconds and memory of one simulation.
     **running
         Workers, results folder and callbacks (:class:`schedgap.harness.engine.study.Running`).
     """
     references, policies = several(instance), several(policies)
-    options = SimulationOptions(round_s, restart_s, spread_factor, until_s, profiling_s, window)
+    options = SimulationOptions(round_s, restart_s, spread_factor, until_s, profiling_s, window, network)
     arguments = {
         "instance": references,
         "policy": tuple(policies),
         "round_s": round_s,
         "restart_s": restart_s,
         "spread_factor": None if spread_factor == 1 else spread_factor,
+        "network": network or None,
         "until_h": None if until_s == math.inf else until_s / 3600,
         "profiling_min": profiling_s / 60 or None,
         "window": window.told,
@@ -208,9 +214,12 @@ def rules_for(instance: Instance, options: SimulationOptions) -> Rules:
         round_s = instance.horizon.slot_s if instance.horizon else ROUND_S
     if restart_s is None:
         restart_s = RESTART_S if round_s > RESTART_S else 0.0
-    rules = Rules(round_s, restart_s, options.spread_factor, options.until_s, profiling_s=options.profiling_s)
+    also = {"profiling_s": options.profiling_s, "network": options.network}
+    rules = Rules(round_s, restart_s, options.spread_factor, options.until_s, **also)
     # Lower bound: every job runs at its best rate, and no GPU idles. Jobs that may leave or never run do not count.
     work, cluster = workload(instance), servers(instance)
+    if options.network:
+        work.over_network()
     count = runnable(work, cluster) & np.isinf(work.leave_s)
     with np.errstate(over="ignore"):
         needed_s = float((work.work[count] / work.rates[count].max(axis=1)).sum()) / max(int(cluster.gpus.sum()), 1)

@@ -215,7 +215,7 @@ class SimulationTask(InstanceTask[SimulationResult]):
     def blank_row(self, **fields: Any) -> SimulationRow:
         """Return the row of this task without results, but with the given `fields` set."""
         rules = POLICIES.get(self.policy).rules(self.rules)
-        same = {name: getattr(self.rules, name) for name in ("round_s", "restart_s", "spread_factor")}
+        same = {name: getattr(self.rules, name) for name in ("round_s", "restart_s", "spread_factor", "network")}
         return SimulationRow(
             **self.about,
             policy=self.policy,
