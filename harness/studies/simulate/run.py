@@ -214,8 +214,8 @@ def rules_for(instance: Instance, options: SimulationOptions) -> Rules:
         round_s = instance.horizon.slot_s if instance.horizon else ROUND_S
     if restart_s is None:
         restart_s = RESTART_S if round_s > RESTART_S else 0.0
-    also = {"profiling_s": options.profiling_s, "network": options.network}
-    rules = Rules(round_s, restart_s, options.spread_factor, options.until_s, **also)
+    given = {name: getattr(options, name) for name in ("spread_factor", "until_s", "profiling_s", "network")}
+    rules = Rules(round_s, restart_s, **given)
     # Lower bound: every job runs at its best rate, and no GPU idles. Jobs that may leave or never run do not count.
     work, cluster = workload(instance), servers(instance)
     if options.network:
