@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,8 @@ from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import number, rounded
 from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, recomputed, solved
 from schedgap.harness.studies.audit.row import Count, Witness, claim
-from schedgap.heuristics.oef import gandiva_fair
+from schedgap.heuristics.oef import Placer, gandiva_fair
+from schedgap.heuristics.oef.rounding import Rule
 from schedgap.instances import load
 from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
@@ -47,6 +48,10 @@ SEVERAL = ((1, 1.1), (1, 10), (1, 10))
 
 TEMPTING = ((1, 2), (1, 5))
 """Speedups of expression (6)."""
+
+
+PATIENCE = 40
+"""A tenant starves if it waits for so many times the rounds in which its share sums to its smallest job."""
 
 
 def ones(speedups: tuple[tuple[float, ...], ...]) -> Instance:
@@ -244,6 +249,137 @@ def theorem_5_4(lab: ClaimLab) -> str:
     text = f"W = ⟨1,2; 1,5⟩, m = (1,1): u2 reports ⟨1,3⟩ and gains {example:.0%}"
     least = rounded(100 * most, 0, "at most")
     return f"{text}; under-reports gain in {under}, by at most {least} %, over-reports in {over}"
+
+
+def inflated(lab: ClaimLab, instances: Iterable[Instance]) -> Iterator[tuple[Instance, int, Array]]:
+    """Yield instances with a tenant and an over-report of it: no speedup is below the truth, and one is above."""
+    rng = lab.rng("reports")
+    for instance in instances:
+        truth = view(instance).true_speedups
+        who = int(rng.integers(len(truth)))
+        factor = np.exp(rng.uniform(0, np.log(4), truth.shape[1]))
+        yield instance, who, np.r_[1.0, (truth[who] * factor)[1:]]
+
+
+def fig_4() -> tuple[Instance, int, Array]:
+    """Return the users of Fig. 4 (LSTM, Transformer, ResNet, VGG on 24 GPUs), and user 1, which doubles each step."""
+    v = view(load("gen/oef-4"))
+    return of_matrix(v.true_speedups, v.capacity.tolist()), 0, v.true_speedups[0] * 2.0 ** np.arange(v.capacity.size)
+
+
+@claim(
+    "oef.inflated",
+    "section 2.3.1 (1), Theorem 5.4",
+    scope="non-cooperative OEF, reports of which no element is below the truth and one is above",
+    how="the liar's throughput in its best optimum after the lie and its worst one before; Fig. 4, by hand, random",
+    text="If a tenant reports speedups none of which is less than the truth, its throughput will decrease.",
+    honest=False,
+)
+@claim(
+    "oef.honest-gain",
+    "section 6.2.1",
+    scope="non-cooperative OEF, over-reports of one tenant",
+    how="another tenant's throughput, before and after; Fig. 4, by hand, random",
+    text="The throughput of honest users improves after somebody exaggerates.",
+    honest=True,
+)
+def exaggerated(lab: ClaimLab, *, honest: bool) -> str:
+    """After an exaggeration, the liar has less than before, or (`honest`) another tenant has more."""
+    held, least = lab.within("lies about a type that the tenant holds a part of"), fairness.least_worth(ALONE)
+    worse, changes = Count(), list[float]()
+    sign = 1 if honest else -1
+    unheld = of_matrix(TEMPTING, [8, 1]), 0, np.array([1.0, 3.0])  # u1 holds devices of the slow type only
+    for instance, who, report in (fig_4(), unheld, *inflated(lab, lab.drawn(draw, 100))):
+        v = view(instance)
+        told = v.true_speedups.copy()
+        told[who] = report
+        worth = sign * fairness.own_worth(v, (who + 1) % v.size if honest else who)
+        after, before = least(replace(v, speedups=told), worth), -least(v, -worth)
+        changes.append(after / before - 1)
+        shown = f"{v.labels[who]} reports {np.round(report, 4).tolist()}: {abs(after):.4g} instead of {abs(before):.4g}"
+        holds = after > before + TOLERANCE * abs(before)
+        lab.add(holds, of_matrix(v.true_speedups, v.capacity.tolist(), told), [ALONE], shown)
+        worse.add(after >= before - TOLERANCE * abs(before))
+        if (devices(ALONE, v)[who] > TOLERANCE * v.capacity)[report > v.true_speedups[who]].any():
+            held.add(holds)
+    lab.numbers = {"in_fig_4": changes[0]}
+    whose = "that of honest users" if honest else "its throughput"
+    text = f"in Fig. 4, where user 1 doubles each step, {whose} changes by {changes[0]:+.1%}"
+    text += "; W = ⟨1,2; 1,5⟩, m = (8,1): u1 holds the slow type only, and reporting ⟨1,3⟩ changes nothing"
+    return f"{text}; it fails in {lab} cases, and the contrary holds in {worse}"
+
+
+@claim(
+    "oef.starved",
+    "section 4.3",
+    scope="the printed rounding, and its repair where it exceeds a type's devices; smallest jobs that fit on a type",
+    how="rounds until every tenant has the devices of its smallest job: 20 tenants with gangs of four, and random ones",
+)
+def starved(lab: ClaimLab) -> str:
+    """Tenants whose share is less than a job needs accumulate deviation, and sooner or later run at least one job."""
+    printed = lab.within("the printed rounding alone, which may exceed a type's devices")
+    rules: list[tuple[Rule, Count]] = [("round", lab), ("independent", printed)]
+    rng, longest = lab.rng("demands"), 0.0
+    views = [view(load("gen/oef-20?gangs=4&gang_probabilities=1")), *map(view, lab.drawn(draw, 40))]
+    for i, v in enumerate(views):
+        ideal = devices(TOGETHER, v)
+        most = (v.capacity * (ideal > TOLERANCE)).max(axis=1).astype(int)  # devices of a type that a tenant holds
+        demand = v.min_demand if i == 0 else rng.integers(1, most + 1)
+        due = np.ceil(demand / ideal.max(axis=1))  # rounds in which its largest share sums to its smallest job
+        for rule, count in rules:
+            placer, first = Placer(v.size, v.capacity, rule), np.full(v.size, np.inf)
+            for t in range(1, int(PATIENCE * due.max()) + 1):
+                got = placer.place(ideal, demand).max(axis=1) >= demand
+                first = np.where(got, np.minimum(first, t), first)
+            late = float((first / due).max())
+            longest = max(longest, late) if np.isfinite(late) else longest
+            count.add(bool(np.all(first < np.inf)), v.instance, ["oef.rounding"], f"{rule}: demands {demand.tolist()}")
+    lab.numbers = {"longest_wait": longest}
+    text = f"a tenant waits for over {PATIENCE} times the rounds in which its share sums to its smallest job"
+    return f"{text} in {lab} cases (with the repair) and {printed} (without); the longest wait is {longest:.2g} times"
+
+
+@claim(
+    "oef.weights-in-program",
+    "section 4.2.3",
+    scope="cooperative and non-cooperative OEF, a tenant with two job types, each of which has a row and a weight",
+    how="optima by weights within (9) and (10), and by replicated rows",
+)
+def weights_in_program(lab: ClaimLab) -> str:
+    """Solutions that put weights into the program, instead of replicating rows, cannot handle several job types."""
+    matrices = [([[1, 2], [1, 3], [1, 5]], [1, 1]), (SEVERAL, [1, 1])]
+    drawn = [view(one) for one in lab.drawn(draw, 40)]
+    matrices += [(v.true_speedups.tolist(), [int(m) for m in v.capacity]) for v in drawn if v.size > 2]
+    for speedups, capacity in matrices:
+        weighted = view(several(speedups, capacity))  # weights 1/2, 1/2 and 1
+        rows = np.repeat(weighted.true_speedups, [1, 1] + [2] * (weighted.size - 2), axis=0)
+        replicated = view(of_matrix(rows, capacity))
+        for method in (ALONE, TOGETHER):
+            one, other = (_total(method, v) or 0.0 for v in (weighted, replicated))
+            apart = abs(one - other) > 1e-6 * other
+            lab.add(bool(apart), weighted.instance, [method], f"{method}: {one:.6g} by weights, {other:.6g} by rows")
+    return f"weights within the program give what replication gives in {lab} cases, section 4.2.4's example among them"
+
+
+@claim(
+    "oef.gavel-lie",
+    "section 2.4, after (3)",
+    scope="Gavel without a limit on a tenant's devices, and with at most one, as in (3)",
+    how="u1's allocation and its throughput at true speedups, when it reports 2.5",
+)
+def gavel_lie(lab: ClaimLab) -> str:
+    """When u1 reports a speedup of 2.5 on GPU2, Gavel gives it ⟨0.85, 0.15⟩, which is better for it."""
+    capped = lab.within("at most one device per tenant")
+    honest, lie = load("paper/oef-eq1"), load("paper/oef-eq3-lie")
+    shown = []
+    for method, counts in (("oef.gavel", [lab]), ("oef.gavel?row_cap=true", [lab, capped])):
+        before, after = (devices(method, view(one))[0] for one in (honest, lie))
+        gain = float(after @ [1, 2] / (before @ [1, 2]) - 1)
+        right = bool(np.all(np.abs(after - [0.85, 0.15]) <= 0.005) and gain > TOLERANCE)
+        shown.append(f"{method}: ⟨{after[0]:.3f}, {after[1]:.3f}⟩, {gain:+.1%}")
+        for count in counts:
+            count.add(right, lie, [method], shown[-1])
+    return "; ".join(shown)
 
 
 @claim(
