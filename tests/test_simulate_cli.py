@@ -125,6 +125,10 @@ def test_json_keeps_standard_output_clean(command: Command) -> None:
         (["--instance", TINY, "--policy", "fifo", "--window", "3:0"], ["window = '3:0'", "FIRST:COUNT"]),
         (["--instance", TINY, "--policy", "fifo", "--window", "20:5"], ["beyond the 20 jobs"]),
         (["--instance", TINY, "--policy", "fifo", "--profiling-min", "-1"], ["profiling_s = -60"]),
+        (
+            ["--instance", "gen/hadar-480", "--policy", "fifo", "--network"],
+            ["gradient_mb of every gang", "not given for"],
+        ),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(
@@ -439,6 +443,22 @@ def test_the_bound_counts_from_the_first_arrival() -> None:
         update={"jobs": tuple(job.model_copy(update={"submit_s": job.submit_s + 9000}) for job in loaded.jobs)}
     )
     assert bound_of(later, "ttd_s").seconds == pytest.approx(bound_of(loaded, "ttd_s").seconds, rel=1e-6)
+
+
+def test_a_network_slows_gangs_over_several_servers_down(tmp_path: Path) -> None:
+    """The rows say which rules they ran under, and the kept histories pass the checker again."""
+    free, network = (
+        sg.simulate(
+            "gen/oef-4", ["oef.maxmin"], until_s=7200.0, network=network, jobs=1, results=tmp_path / str(network)
+        )
+        for network in (False, True)
+    )
+    assert [found.rows[0].network for found in (free, network)] == [False, True]
+    assert network.rows[0].actual_throughput < free.rows[0].actual_throughput
+    assert "exchange gradients over the network" in to_markdown(blocks(network))
+    assert "--network" in network.meta["command"]
+    assert network.folder
+    assert reopen(network.folder).rows[0].verified
 
 
 def test_options_have_defaults_that_fit_the_instance() -> None:

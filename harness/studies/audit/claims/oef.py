@@ -15,8 +15,8 @@ from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import number, rounded
 from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, recomputed, solved
 from schedgap.harness.studies.audit.row import Count, Witness, claim
-from schedgap.heuristics.oef import Placer, gandiva_fair
-from schedgap.heuristics.oef.rounding import Rule
+from schedgap.heuristics.oef import gandiva_fair
+from schedgap.heuristics.oef.rounding import Placer, Rule
 from schedgap.instances import load
 from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
