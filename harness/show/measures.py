@@ -383,7 +383,7 @@ PAIRS = listed(
     Measure("ties", "ties", "Cases in which both are equal.", INTEGER),
     Measure("losses", "losses", "Cases in which the method is worse.", INTEGER, sense="min"),
     Measure("ratio", "times better",
-            "Geometric mean of the factor by which the method is better; below 1 it is worse.", FACTOR, sense="max"),
+            "Mean factor by which the method is better (of logarithms); below 1 it is worse.", FACTOR, sense="max"),
     Measure("ratio_low", "from", "Lower end of its 95 % interval.", FACTOR),
     Measure("ratio_high", "to", "Upper end of its 95 % interval.", FACTOR),
     Measure("p", "p", "Wilcoxon signed-rank test of the mean logarithms of units, two-sided.", ROUGH),
