@@ -63,7 +63,7 @@ ONLINE = (
         "alpha",
         "windows per batch (the paper calls 4 typical): a number; formula: that of Theorem 5, which needs all weights "
         "in advance; round: inequality (6) on each batch, which needs the least weight; realised: until nothing more "
-        "of the batch fits",
+        "of the batch fits, as section 5.3 ends a batch in simulations when all of its jobs are scheduled",
         choices=("formula", "round", "realised"),
         least=1,
         most=10**6,

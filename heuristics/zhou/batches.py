@@ -13,8 +13,10 @@ Every job is scheduled eventually: the first job of A_maxweight in a window pays
 enough for a waiting job schedules one, and windows double.
 
 The paper leaves α to the user. It calls 4 typical; Theorem 5 has a formula for all jobs in advance, and inequality (6)
-one for each batch. If α differs between batches, the intervals ``[α_i·τ_i, 2·α_i·τ_i)`` may overlap. A batch then
-starts at the end of the previous one, and still completes by ``α·τ_(i+1)`` for the largest α so far.
+one for each batch. In simulations, section 5.3 takes that of (6), but ends a batch as soon as all of its jobs are
+scheduled, so that α is the number of windows that the batch needs (``"realised"``; here a batch also ends when nothing
+more of it fits). If α differs between batches, the intervals ``[α_i·τ_i, 2·α_i·τ_i)`` may overlap. A batch then starts
+at the end of the previous one, and still completes by ``α·τ_(i+1)`` for the largest α so far.
 
 Starts range up to ``τ − L`` with slots ``[t⁻, t⁻ + L)``, so slot τ of a window is never used, unless `inclusive`.
 A job of weight 0 is scheduled where it costs nothing; its utility can never be positive.
