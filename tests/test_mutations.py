@@ -272,7 +272,13 @@ UNNOTICED = {
 """Fields whose change alters an objective or a bound unnoticed, and why what the rows say is still true."""
 
 UTILITIES = {f"workload.utilities.{name}": COPIES for name in ("shape", "a", "b", "c")}
-JOBS = {"workload.tenant": ELSEWHERE, "workload.weight": ELSEWHERE, **UTILITIES}
+NETWORK = "only simulations with `--network` read it"
+JOBS = {
+    "workload.tenant": ELSEWHERE,
+    "workload.weight": ELSEWHERE,
+    "workload.exchange_s": NETWORK,
+    **UTILITIES,
+}
 AMOUNTS = {"servers.cpus": ELSEWHERE, "servers.memory_gb": ELSEWHERE}
 UNUSED = {
     "hadar": {**JOBS, **AMOUNTS, "servers.host": "the checker counts servers; these methods fill them in order"},
