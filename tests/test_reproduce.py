@@ -272,6 +272,14 @@ def test_every_figure_and_table_of_the_papers_has_a_setting() -> None:
     assert all(id.partition("/")[2].startswith(("section", "map-", "examples")) for id in others), others
 
 
+@pytest.mark.parametrize("setting", [one for one in known().values() if one.runs], ids=lambda one: one.id)
+def test_what_a_file_chooses_is_declared(setting: Setting) -> None:
+    """A file that runs says what the paper leaves open, or that it leaves nothing open; alternatives name what."""
+    assert bool(setting.assumptions) != setting.complete
+    assert all(one.why for one in setting.assumptions)
+    assert [other.setting for item in setting.items for other in item.only_if if not other.assumption] == []
+
+
 def test_every_published_number_is_part_of_a_setting() -> None:
     def told(one: Published | Number) -> tuple[object, ...]:
         return one.method, one.quantity, str(one.value)
