@@ -20,6 +20,7 @@ from typer import Typer
 import schedgap as sg
 from schedgap.harness.ask.explain.formats import to_markdown
 from schedgap.harness.engine.environment import code_digest
+from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.measures import TABLES
 from schedgap.harness.show.page.columns import COMPARE, REPRODUCE
 from schedgap.harness.show.page.compare import answers
@@ -140,9 +141,8 @@ def reproductions(app: Sphinx) -> None:
         small_one = f"\n````{{dropdown}} Small version: {command} --quick\n{verdicts(figure, small)}\n````\n"
         compared = f"`{command}`: {verdicts(figure, whole)}{small_one}" if setting.runs else verdicts(figure, small)
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
-        page = pages.setdefault(
-            setting.paper, [f"# {heading(setting.paper)}: figures and tables\n\n{said(setting.paper)}"]
-        )
+        said = (ROOT / "reproductions" / setting.paper / "summary.md").read_text()
+        page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n\n{said}"])
         page.append(
             f"## {setting.place}: {setting.title}\n\n{compared}\n\n"
             f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
@@ -155,18 +155,12 @@ def of_verdicts(found: Reproduction) -> str:
     """Return a table of figures by paper and verdict."""
     used = [verdict for verdict in VERDICTS if found.verdicts[verdict]]
     cells = []
-    for paper in dict.fromkeys(one.paper for one in found.settings.values()):
+    for settings in grouped(found.settings.values(), "paper"):
         names: dict[str, list[str]] = {}
-        for id in (id for id, one in found.settings.items() if one.paper == paper):
-            names.setdefault(kind(found.verdict(id)), []).append(id.partition("/")[2])
-        cells.append([paper, *(", ".join(names.get(verdict, [])) for verdict in used)])
-    return to_table([Table("", of_texts(("paper", *used)), cells)])
-
-
-def said(paper: str) -> str:
-    """Return what came back of a paper and what did not, in a few sentences."""
-    summary = ROOT / "reproductions" / paper / "summary.md"
-    return summary.read_text() if summary.exists() else ""
+        for one in settings:
+            names.setdefault(kind(found.verdict(one.id)), []).append(one.id.partition("/")[2])
+        cells.append([settings[0].paper, *(", ".join(names.get(verdict, [])) for verdict in used)])
+    return to_table([table("", of_texts(("paper", *used)), cells)])
 
 
 ANSWER = "hadar.p2.columns", "hadar.online", "hadar.gavel_throughput"

@@ -16,6 +16,9 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+MBIT_PER_MB = 8.0
+MBIT_PER_GBIT = 1000.0
+
 ROUNDING = 1.01e-9
 """Relative amount of a job's work, of a time, or of the CPUs or memory of a level that may be missing.
 

@@ -9,15 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import ROUNDING, Array, Ints
+from schedgap.instances.arrays import MBIT_PER_GBIT, MBIT_PER_MB, ROUNDING, Array, Ints
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.schema import Instance, Job, Tenant
 from schedgap.instances.utility import Utilities, utilities
 
 MAX_SERVERS = 100_000
 """Most servers that a simulation takes."""
-
-GBIT_PER_MB = 0.008
 
 NEVER = 2.0**53
 """Slot that stands for times after any horizon."""
@@ -199,7 +197,7 @@ def exchange_s(instance: Instance) -> Array:
     gbps = min((group.bandwidth_gbps for group in instance.cluster.servers if group.gpus > 0), default=0.0)
     gradient_mb = np.array([job.distributed.gradient_mb if job.distributed else math.nan for job in instance.jobs])
     gpus = np.array([job.gpus for job in instance.jobs])
-    sent_gbit = 2 * (gpus - 1) / gpus * gradient_mb * GBIT_PER_MB
+    sent_gbit = 2 * (gpus - 1) / gpus * gradient_mb * (MBIT_PER_MB / MBIT_PER_GBIT)
     return np.where(gpus == 1, 0.0, sent_gbit / gbps if gbps > 0 else math.nan)
 
 

@@ -319,25 +319,33 @@ TIME_SHIFT_S = 1.0
 """Shift of times in means, because heuristics of milliseconds and models of a minute share one table."""
 TIMES = f"{MEAN} of the solve times, shift {TIME_SHIFT_S:g} s; a failure counts as its time limit."
 
+METHOD = Measure("method", "method", "Registered name.")
+PROBLEM, LIMIT_SET = Measure("problem", "problem", JUDGED_BY), Measure("limits", "limits", LIMITS)
+
+
+def _ends(name: str, format: Format, of: str = "its 95 % interval") -> tuple[Measure, Measure]:
+    """Return the measures of the two ends of an interval."""
+    low = Measure(f"{name}_low", "from", f"Lower end of {of}.", format)
+    return low, Measure(f"{name}_high", "to", f"Upper end of {of}.", format)
+
+
 METHODS = listed(
-    Measure("method", "method", "Registered name."),
+    METHOD,
     Measure("kind", "kind", "As in the table of results."),
-    Measure("problem", "problem", JUDGED_BY),
-    Measure("limits", "limits", LIMITS),
+    PROBLEM,
+    LIMIT_SET,
     Measure("results", "results", "Number of results.", INTEGER),
     Measure("verified", "verified", "Results that passed the checker.", INTEGER, sense="max"),
     Measure("failed", "failed", "Results that failed.", INTEGER, sense="min"),
     Measure("wrong", "trouble", "WRONG, failed or skipped results.", INTEGER, sense="min"),
     Measure("skipped", "skipped", "Results that were skipped.", INTEGER, sense="min"),
     Measure("median_gap", "median gap", "Median of the certified gaps.", PERCENT, sense="min", upper="gap_is_upper"),
-    Measure("median_gap_low", "from", "Lower end of the 95 % interval of the median.", PERCENT),
-    Measure("median_gap_high", "to", "Upper end of the 95 % interval of the median.", PERCENT),
+    *_ends("median_gap", PERCENT, "the 95 % interval of the median"),
     Measure("largest_gap", "largest gap", "Largest of the certified gaps.", PERCENT, sense="min",
             upper="gap_is_upper"),
     Measure("mean_gap", "mean gap", "Arithmetic mean of the certified gaps.", PERCENT, sense="min",
             upper="gap_is_upper"),
-    Measure("mean_gap_low", "from", "Lower end of the 95 % interval of the mean.", PERCENT),
-    Measure("mean_gap_high", "to", "Upper end of the 95 % interval of the mean.", PERCENT),
+    *_ends("mean_gap", PERCENT, "the 95 % interval of the mean"),
     Measure("gap_is_upper", "gap ≤", "True if one of the gaps is only an upper estimate.", FLAG),
     Measure("largest_loss", "largest loss", f"Largest loss. {LOSS}", PERCENT, sense="min", upper="loss_is_upper"),
     Measure("loss_is_upper", "loss ≤", "True if one of the losses is only an upper estimate.", FLAG),
@@ -354,9 +362,9 @@ VARIED = "The parameter of instances that the line is about; empty for all resul
 UNITS = "Independent units: seeds of instances, or else instances."
 
 INTERVALS = listed(
-    Measure("method", "method", "Registered name."),
-    Measure("problem", "problem", JUDGED_BY),
-    Measure("limits", "limits", LIMITS),
+    METHOD,
+    PROBLEM,
+    LIMIT_SET,
     Measure("factor", "by", VARIED),
     Measure("value", "value", "Value of that parameter."),
     Measure("results", "results", "Number of results.", INTEGER),
@@ -364,19 +372,17 @@ INTERVALS = listed(
     Measure("failed", "failed", "Results that failed; they have no gap.", INTEGER, sense="min"),
     Measure("upper", "upper estimates", "Share of the gaps that are only upper estimates.", PERCENT, sense="min"),
     Measure("median", "median gap", "Median of the certified gaps.", PERCENT, sense="min"),
-    Measure("median_low", "from", "Lower end of the 95 % interval of the median.", PERCENT),
-    Measure("median_high", "to", "Upper end of the 95 % interval of the median.", PERCENT),
+    *_ends("median", PERCENT, "the 95 % interval of the median"),
     Measure("mean", "mean gap", "Arithmetic mean of the certified gaps.", PERCENT, sense="min"),
-    Measure("mean_low", "from", "Lower end of the 95 % interval of the mean.", PERCENT),
-    Measure("mean_high", "to", "Upper end of the 95 % interval of the mean.", PERCENT),
+    *_ends("mean", PERCENT, "the 95 % interval of the mean"),
 )  # fmt: skip
 """Gaps of a method with bootstrap intervals, over all results or at a value of a parameter."""
 
 PAIRS = listed(
-    Measure("method", "method", "Registered name."),
+    METHOD,
     Measure("reference", "against", "The method that it is compared with, on the same cases."),
-    Measure("problem", "problem", JUDGED_BY),
-    Measure("limits", "limits", LIMITS),
+    PROBLEM,
+    LIMIT_SET,
     Measure("cases", "cases", "Instances on which both have a verified, positive objective.", INTEGER),
     Measure("units", "units", UNITS, INTEGER),
     Measure("wins", "wins", "Cases in which the method is better.", INTEGER, sense="max"),
@@ -384,22 +390,20 @@ PAIRS = listed(
     Measure("losses", "losses", "Cases in which the method is worse.", INTEGER, sense="min"),
     Measure("ratio", "times better",
             "Mean factor by which the method is better (of logarithms); below 1 it is worse.", FACTOR, sense="max"),
-    Measure("ratio_low", "from", "Lower end of its 95 % interval.", FACTOR),
-    Measure("ratio_high", "to", "Upper end of its 95 % interval.", FACTOR),
+    *_ends("ratio", FACTOR),
     Measure("p", "p", "Wilcoxon signed-rank test of the mean logarithms of units, two-sided.", ROUGH),
     Measure("p_holm", "p (Holm)", "The same, adjusted for the number of methods by Holm's method.", ROUGH),
 )  # fmt: skip
 """A method against a reference on the same cases."""
 
 EFFECTS = listed(
-    Measure("method", "method", "Registered name."),
-    Measure("problem", "problem", JUDGED_BY),
-    Measure("limits", "limits", LIMITS),
+    METHOD,
+    PROBLEM,
+    LIMIT_SET,
     Measure("feature", "feature", "Feature of the instance."),
     Measure("slope", "gap per SD",
             "Change of the gap with one standard deviation of the feature, all others equal (least squares).", PERCENT),
-    Measure("slope_low", "from", "Lower end of its 95 % interval.", PERCENT),
-    Measure("slope_high", "to", "Upper end of its 95 % interval.", PERCENT),
+    *_ends("slope", PERCENT),
     Measure("spread", "SD", "Standard deviation of the feature.", ROUGH),
     Measure("units", "units", UNITS, INTEGER),
     Measure("explained", "explained", "Share of the variance of the gap that all features explain.", PERCENT),
@@ -407,15 +411,14 @@ EFFECTS = listed(
 """How a method's gap depends on features of the instance."""
 
 GROWTH = listed(
-    Measure("method", "method", "Registered name."),
-    Measure("limits", "limits", LIMITS),
+    METHOD,
+    LIMIT_SET,
     Measure("results", "results", "Number of results.", INTEGER),
     Measure("censored", "at the limit", "Results that the time limit ended; they count as at least as long.", INTEGER),
     Measure("smallest", "from size", "Smallest number of jobs or tenants.", INTEGER),
     Measure("largest", "to size", "Largest number of jobs or tenants.", INTEGER),
     Measure("exponent", "exponent", "Solve time grows as the size to the power of this.", ROUGH, sense="min"),
-    Measure("exponent_low", "from", "Lower end of its 95 % interval.", ROUGH),
-    Measure("exponent_high", "to", "Upper end of its 95 % interval.", ROUGH),
+    *_ends("exponent", ROUGH),
 )  # fmt: skip
 """How a method's solve time grows with the size of instances."""
 

@@ -14,16 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
-from schedgap.instances.arrays import ROUNDING, SLACK, Array, Bools, Decision, Ints
+from schedgap.instances.arrays import MBIT_PER_GBIT, MBIT_PER_MB, ROUNDING, SLACK, Array, Bools, Decision, Ints
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.moldable.machines import Machines, classes, fitting
 from schedgap.instances.schema import DistributedProfile, Job, PSType, WorkerType
 
 LONGEST = 1e15
 """Upper limit on the slots of a run."""
-
-MBIT_PER_MB = 8.0
-MBIT_PER_GBIT = 1000.0
 
 
 @dataclass(frozen=True, eq=False)

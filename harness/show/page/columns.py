@@ -137,14 +137,16 @@ def _trouble(line: MethodSummary) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or ABSENT
 
 
-def _signed(name: str) -> Show:
-    """Return the text of a gap; a gap to a bound that is not the certified optimum is an upper estimate, marked ≤."""
-    measure = measures.METHODS[name]
+def _estimate(measure: Measure) -> Show:
+    """Return the text of a value with its interval, if it has one: ``≤ 3.9 % [3.1 %, 4.8 %]``.
 
-    def text(line: MethodSummary) -> str:
-        value, side = getattr(line, name), measure.side(partial(getattr, line))
-        ends = getattr(line, f"{name}_low", None), getattr(line, f"{name}_high", None)
-        return f"{SIGNS.get(side, '') if value else ''}{measure.text(value, side)}{within(ends)}"
+    A gap to a bound that is not the certified optimum is an upper estimate, marked ≤.
+    """
+
+    def text(line: Any) -> str:
+        value, side = getattr(line, measure.name), measure.side(partial(getattr, line))
+        ends = getattr(line, f"{measure.name}_low", None), getattr(line, f"{measure.name}_high", None)
+        return f"{SIGNS.get(side, '') if value else ''}{measure.text(value, side)}{within(ends, measure.text)}"
 
     return text
 
@@ -157,25 +159,15 @@ SUMMARY: tuple[Column[MethodSummary], ...] = columns(
     limits={"align": "right"},
     verified={"text": _passed, "priority": 4, "css": ""},
     wrong={"text": _trouble, "of": _bad, "bad": _bad, "priority": 3, "css": "trouble"},
-    median_gap={"text": _signed("median_gap")},
-    mean_gap={"text": _signed("mean_gap")},
-    largest_gap={"text": _signed("largest_gap")},
-    largest_loss={"text": _signed("largest_loss")},
+    median_gap={"text": _estimate(measures.METHODS["median_gap"])},
+    mean_gap={"text": _estimate(measures.METHODS["mean_gap"])},
+    largest_gap={"text": _estimate(measures.METHODS["largest_gap"])},
+    largest_loss={"text": _estimate(measures.METHODS["largest_loss"])},
     largest_ratio={"priority": 2},
     median_s={"priority": 1},
     geometric_s={"priority": 2},
 )
 """Summary of one method over many instances."""
-
-
-def _between(measure: Measure) -> Show:
-    """Return the text of a value with its interval, ``3.9 % [3.1 %, 4.8 %]``."""
-
-    def text(line: Any) -> str:
-        low, value, high = (getattr(line, measure.name + end) for end in ("_low", "", "_high"))
-        return f"{measure.text(value)}{within((low, high), measure.text)}"
-
-    return text
 
 
 _problem_of = {"text": _problem, "priority": 3, "shared": True}
@@ -192,8 +184,8 @@ INTERVALS: tuple[Column[GapInterval], ...] = columns(
     units={"priority": 1, "shared": True},
     failed={"priority": 2, "bad": _failed, "shared": True},
     upper={"priority": 2, "shared": True},
-    median={"text": _between(measures.INTERVALS["median"])},
-    mean={"text": _between(measures.INTERVALS["mean"])},
+    median={"text": _estimate(measures.INTERVALS["median"])},
+    mean={"text": _estimate(measures.INTERVALS["mean"])},
 )
 """Gaps of a method with their intervals."""
 
@@ -208,7 +200,7 @@ PAIRS: tuple[Column[PairedDifference], ...] = columns(
     wins={"priority": 1},
     ties={"priority": 2},
     losses={"priority": 1},
-    ratio={"text": _between(measures.PAIRS["ratio"])},
+    ratio={"text": _estimate(measures.PAIRS["ratio"])},
     p={"priority": 2},
     p_holm={},
 )
@@ -220,7 +212,7 @@ EFFECTS: tuple[Column[GapEffect], ...] = columns(
     problem=_problem_of,
     limits=_limits_of,
     feature={},
-    slope={"text": _between(measures.EFFECTS["slope"])},
+    slope={"text": _estimate(measures.EFFECTS["slope"])},
     spread={"priority": 2},
     units={"priority": 2, "shared": True},
     explained={"priority": 1},
@@ -235,7 +227,7 @@ GROWTH: tuple[Column[TimeGrowth], ...] = columns(
     largest={"shared": True},
     results={"priority": 1, "shared": True},
     censored={"priority": 1},
-    exponent={"text": _between(measures.GROWTH["exponent"])},
+    exponent={"text": _estimate(measures.GROWTH["exponent"])},
 )
 """How solve times grow."""
 

@@ -105,7 +105,8 @@ def blocks(run: Comparison, view: Selection = USUALLY) -> list[Block]:
             ran = [line for line in by_method(rows, allowed) if line.skipped < line.results]
             shown += [*_listed(summed[0].caption, SUMMARY, ran, view, "mean_gap"), Line(summed[1], "dim")]
             found = statistics(replace(run, rows=rows))
-            shown += [*_statistics(found), *([Line(MORE, "dim")] if _details(found) else [])]
+            more = found.effects or any(one.factor for one in found.intervals)
+            shown += [*_statistics(found), *([Line(MORE, "dim")] if more else [])]
         else:
             listed = [row for row in rows if view.everything or row.status != "skipped"]
             usual = (*USUAL, *["verified"] * any(row.wrong for row in rows))

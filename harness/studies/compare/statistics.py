@@ -7,7 +7,7 @@ several solver seeds on an instance are averaged before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median, stdev
@@ -18,7 +18,7 @@ import numpy as np
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.measures import EFFECTS, GROWTH, INTERVALS, PAIRS, MeasureTable
 from schedgap.harness.studies.compare.row import Comparison, Row
-from schedgap.harness.studies.compare.summary import allowed_s, allowed_under
+from schedgap.harness.studies.compare.summary import allowed_s, allowed_under, averaged
 from schedgap.harness.studies.resampling import FEWEST, by_unit, interval, units_of
 from schedgap.instances.catalogue import settings, usual
 from schedgap.instances.errors import UsageError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from schedgap.instances.schema import Instance
     from schedgap.instances.schema.job import Job
 
-REFERENCE = ("online", "heuristic", "baseline")
+REFERENCE = ("online", "baseline")
 """Kinds of which the first method is the one that others are compared with, unless the user names one."""
 
 
@@ -147,7 +147,7 @@ def statistics(run: Comparison, reference: str = "") -> Statistics:
     run
         Results of ``sg.compare`` or ``sg.sweep``.
     reference
-        Method that others are compared with on its problem; by default the paper's own, or else a heuristic.
+        Method that others are compared with on its problem; by default the paper's own, or else a baseline.
 
     Raises
     ------
@@ -165,15 +165,6 @@ def statistics(run: Comparison, reference: str = "") -> Statistics:
         list(_effects(run.rows, units, run.instances)),
         list(_growth(run.rows, run.instances, allowed_s(run.meta))),
     )
-
-
-def averaged(rows: Iterable[Row], value: Callable[[Row], float | None]) -> dict[str, float]:
-    """Return the mean over solver seeds of a value, by fingerprint; rows without one are left out."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        if (one := value(row)) is not None:
-            found.setdefault(row.fingerprint, []).append(one)
-    return {mark: fmean(several) for mark, several in found.items()}
 
 
 # ---------------------------------------------------------------- gaps

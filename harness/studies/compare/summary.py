@@ -12,7 +12,7 @@ confirm: decision and objective hold, and no verified decision beats the bound o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal
@@ -53,16 +53,22 @@ class Gaps:
     mean_ends: tuple[float, float] | None = None
 
 
+def averaged(rows: Iterable[Row], value: Callable[[Row], float | None]) -> dict[str, float]:
+    """Return the mean over solver seeds of a value, by fingerprint; rows without one are left out."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if (one := value(row)) is not None:
+            found.setdefault(row.fingerprint, []).append(one)
+    return {mark: fmean(several) for mark, several in found.items()}
+
+
 def gaps(certified: Sequence[Row]) -> Gaps:
     """Return the median, mean and largest gap of one or more certified rows, with intervals if there are enough."""
     values = [row.gap for row in certified if row.gap is not None]
     upper = any(row.ratio_is_upper is not False for row in certified)
     own = Gaps(median(values), fmean(values), max(values), upper)
-    by_instance: dict[str, list[float]] = {}
-    for row in certified:
-        by_instance.setdefault(row.fingerprint, []).append(row.gap or 0.0)
     units = units_of({row.fingerprint: row.instance for row in certified})
-    groups = by_unit({mark: fmean(several) for mark, several in by_instance.items()}, units)
+    groups = by_unit(averaged(certified, lambda row: row.gap), units)
     if len(groups) < FEWEST:
         return own
     return replace(own, median_ends=interval(groups, "median"), mean_ends=interval(groups))

@@ -365,7 +365,7 @@ def _scaling(item: Trend, cases: Sequence[Case], fields: dict[str, Any]) -> Judg
     exponents = []
     for method in (item.method, item.like):
         points = curve(method, item.quantity, item.along, cases)
-        ends = [(plain_number(at), one.value) for at, one in (*points.items(),)]
+        ends = [(plain_number(at), one.value) for at, one in points.items()]
         if len(ends) < 2 or not all(x and x > 0 and value > 0 for x, value in ends):
             return Evidence(None), fields
         (first, low), (last, high) = ends[0], ends[-1]

@@ -16,7 +16,7 @@ from schedgap.heuristics.hadar.algorithm2 import literal_dp
 from schedgap.heuristics.hadar.hadare import utilisation
 from schedgap.heuristics.hadar.planning import Planner, Planning, RoundToPlan
 from schedgap.heuristics.hadar.prices import prices
-from schedgap.heuristics.simulator import POLICIES, servers, simulate, workload
+from schedgap.heuristics.simulator import POLICIES, Trace, servers, simulate, workload
 from schedgap.instances import load
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.random_instances.hadar import draw, gangs, linear, private
@@ -491,6 +491,9 @@ def more_copies_are_better(lab: ClaimLab, strict: bool = True) -> str:
 MIXES = ("M-1", "M-3", "M-4", "M-5", "M-8", "M-10", "M-12")
 """The mixes of section VI-B."""
 
+BATCHES = [f"gen/hadar-{name}?mix={mix}" for name in ("aws", "testbed") for mix in MIXES]
+"""These mixes on the two clusters."""
+
 
 @claim(
     "hadar.theorem-3.mixes",
@@ -501,9 +504,10 @@ MIXES = ("M-1", "M-3", "M-4", "M-5", "M-8", "M-10", "M-12")
 def more_copies_of_a_batch(lab: ClaimLab) -> str:
     """For m jobs in a batch, CRU with 1 copy < with x copies < with n copies, for 1 < x < n."""
     falls = []
-    for ref in (f"gen/hadar-{name}?mix={mix}" for name in ("aws", "testbed") for mix in MIXES):
+    for ref in BATCHES:
         instance = load(ref)
-        shares = [_busy(instance, copies) for copies in range(1, 6)]
+        traces = [_forked(instance, f"hadar.hadare?copies={copies}") for copies in range(1, 6)]
+        shares = [float(trace.node_utilisation.mean()) for trace in traces]
         listed = ", ".join(f"{share:.1%}" for share in shares)
         for copies in range(2, 5):
             grows = shares[0] < shares[copies - 1] < shares[-1]
@@ -514,11 +518,10 @@ def more_copies_of_a_batch(lab: ClaimLab) -> str:
     return f"fails in {lab} cases; on {len(falls)} of 14 mixes the CRU is larger with fewer copies than 5{example}"
 
 
-def _busy(instance: Instance, copies: int) -> float:
-    """Return the CRU of HadarE with at most so many copies of a job."""
-    policy = POLICIES.get(f"hadar.hadare?copies={copies}").build(instance, None)
-    trace = simulate(workload(instance), servers(instance), policy, round_s=360.0, forks=True)
-    return float(trace.node_utilisation.mean())
+def _forked(instance: Instance, policy: str) -> Trace:
+    """Return the history of HadarE, with these settings, in rounds of 360 s."""
+    built = POLICIES.get(policy).build(instance, None)
+    return simulate(workload(instance), servers(instance), built, round_s=360.0, forks=True)
 
 
 @claim(
@@ -529,15 +532,13 @@ def _busy(instance: Instance, copies: int) -> float:
 def no_idle_node(lab: ClaimLab) -> str:
     """With n copies of every job on n nodes, no node idles in any round but possibly the last."""
     busy = []
-    for ref in (f"gen/hadar-{name}?mix={mix}" for name in ("aws", "testbed") for mix in MIXES):
+    for ref in BATCHES:
         instance = load(ref)
-        jobs, hosts = workload(instance), servers(instance)
-        policy = POLICIES.get("hadar.hadare").build(instance, None)
-        trace = simulate(jobs, hosts, policy, round_s=360.0, forks=True)
+        trace = _forked(instance, "hadar.hadare")
         for row in range(trace.rounds - 1):
-            nodes = len(np.unique(trace.assignment(row).server))
-            shown = f"in round {row + 1}, {nodes} of {hosts.size} nodes have a copy"
-            lab.add(nodes == hosts.size, instance, ["hadar.hadare"], shown)
+            nodes, size = len(np.unique(trace.assignment(row).server)), trace.servers.size
+            shown = f"in round {row + 1}, {nodes} of {size} nodes have a copy"
+            lab.add(nodes == size, instance, ["hadar.hadare"], shown)
         busy += trace.node_utilisation[:-1].tolist()
     return (
         f"a node has no copy in {lab} rounds; nodes that have done their steps wait for the next round, so they "
