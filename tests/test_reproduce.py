@@ -27,7 +27,7 @@ from schedgap.harness.studies.audit.claims import CLAIMS
 from schedgap.harness.studies.compare.methods import select
 from schedgap.harness.studies.compare.run import compare_here
 from schedgap.harness.studies.published import COMPARE
-from schedgap.harness.studies.reproduce.measure import TIED, Statistic, _instead, _is, evidence, rows, shared
+from schedgap.harness.studies.reproduce.measure import TIED, Statistic, _instead, _is, evidence, rows, shared, statistic
 from schedgap.harness.studies.reproduce.row import (
     DIRECTION,
     EXCLUDED,
@@ -252,6 +252,46 @@ def test_methods_are_compared_on_the_same_cases() -> None:
     runs = [{"instances": ["gen/20jobs"], "policies": ["a", "b"]}]
     (row,) = rows(Setting.model_validate_json(json.dumps({**content, "runs": runs})), apart)
     assert (row.verdict, row.cases, row.measured) == (REPRODUCED, 1, "1 < 2")
+
+
+def test_a_draw_at_several_sizes_is_one_draw() -> None:
+    """Seeds are what varies: the interval of a mean over sizes and seeds is that of the means of the seeds.
+
+    Two sizes of three draws look like six observations, but a draw that is high is so at both sizes.
+    """
+    known = {(size, seed): 10 * size + seed for size in (1, 2) for seed in (1, 2, 3)}
+    cases = [
+        Case("", (f"{size} {seed}",), {"instance": f"gen/20jobs?jobs={size}&seed={seed}"}, "a", {"ttd_h": value}, {})
+        for (size, seed), value in known.items()
+    ]
+    found = statistic("a", "ttd_h", cases)
+    assert found
+    assert (found.value, found.low, found.high, found.cases) == (17.0, 16.0, 18.0, 6)
+    # Sizes of a single draw are all there is, and stand for themselves.
+    alone = statistic("a", "ttd_h", [case for case in cases if case.at["instance"].endswith("seed=1")])
+    assert alone
+    assert (alone.value, alone.low, alone.high) == (16.0, 11.0, 21.0)
+
+
+def test_the_smallest_mean_of_a_map_is_over_the_draws_of_a_point() -> None:
+    """A map with several draws at each point is compared by its smallest mean, not by its unluckiest draw."""
+    known = {("small", 1): 1.0, ("small", 2): 5.0, ("large", 1): 2.0, ("large", 2): 2.5}
+    cases = [
+        Case(
+            "",
+            (load, str(seed)),
+            {"instance": f"{load}?seed={seed}", "load": load, "seed": seed},
+            "a",
+            {"ttd_h": value},
+            {},
+        )
+        for (load, seed), value in known.items()
+    ]
+    found = [statistic("a", "ttd_h", cases, of) for of in ("smallest", "smallest mean")]
+    assert [(one.value, one.low, one.high, one.cases) for one in found if one] == [
+        (1.0, 1.0, 1.0, 4),
+        (2.25, 2.0, 2.5, 2),
+    ]
 
 
 # the papers' figures ------------------------------------------------------------------------------

@@ -24,7 +24,11 @@ from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine.solve import SolveOptions
 
-SETTINGS = ["alpha=round", "alpha=formula", "alpha=realised", "tight=true", "carry=false&tight=true&inclusive=true"]
+SETTINGS = [
+    *(f"alpha={word}" for word in ("round", "formula", "scheduled", "realised")),
+    "tight=true",
+    "carry=false&tight=true&inclusive=true",
+]
 NAMES = [
     *(spec.id for spec in HEURISTICS if spec.paper == "zhou"),
     *(f"zhou.{arch}.online?{settings}" for arch in ARCHITECTURES for settings in SETTINGS),
@@ -126,8 +130,29 @@ def test_alpha_by_word() -> None:
     assert 1 < batch < a.alpha
     starts = {alpha: online(a, Way(alpha=alpha)).window_start[0] for alpha in ("formula", "round", "realised")}
     assert starts == {"formula": 4 * a.alpha, "round": 4 * batch, "realised": 8}
+    assert online(a, Way(alpha="scheduled")).window_start[0] == 8
     # w_min of (6) is the least weight of all jobs, not of the batch.
     assert a.alpha_of(np.array([2])) == math.floor(math.log2(9) / math.log2(a.gamma / (a.gamma - 1))) + 1
+
+
+def test_a_job_longer_than_the_windows_keeps_the_alpha_of_6() -> None:
+    """Section 5.3 ends a batch when all of its jobs are scheduled, which never happens if one is longer than τ_i.
+
+    Two jobs fit into one window of 4 slots each, and the third into none. Its windows from the third to the last are
+    empty, but the batch keeps the α of (6), and starts that late; ``realised`` ends it after two. Both rules end.
+    """
+    jobs = [cases.job(1, 3), cases.job(1, 3), cases.job(1, 20)]
+    a = zhou.view(cases.instance(jobs, [cases.servers(1, 1)], slots=40)).architectures["ra"]
+    literal, ours = (online(a, Way(alpha=alpha)) for alpha in ("scheduled", "realised"))
+    alpha = a.alpha_of(np.arange(3))
+    assert alpha > 2
+    assert (ours.window_start[0], literal.window_start[0]) == (2 * 4, alpha * 4)
+    assert literal.window_rounds.tolist() == ours.window_rounds.tolist() == [2, 1]
+    # The long job is alone in its batch, which ends with it: α = 1, but not before the interval of the first batch.
+    assert (ours.window_start[1], literal.window_start[1]) == (32, 2 * alpha * 4)
+    # A batch that starts as soon as the previous one has run does not wait for empty windows: both rules are the same.
+    soon = [online(a, Way(alpha=alpha, tight=True)).start.tolist() for alpha in ("scheduled", "realised")]
+    assert soon[0] == soon[1]
 
 
 def test_windows_never_overlap_when_alpha_shrinks() -> None:
@@ -155,7 +180,7 @@ def test_measured_ratios_keep_to_lemma_1(instance: Instance) -> None:
             continue
         least = exact.run(view, SolveOptions()).solution.objective
         assert least is not None
-        for query in ("", "?alpha=1", "?alpha=round", "?carry=false", "?tight=true", "?carry=false&tight=true"):
+        for query in ("", "?alpha=1", "?alpha=scheduled", "?carry=false", "?tight=true", "?carry=false&tight=true"):
             spec = heuristics.get(f"zhou.{arch}.online{query}")
             decision = spec.run(view, context())
             mine, promised = judged(view, spec.id, decision).objective, spec.shown and spec.shown(view, decision)
@@ -206,14 +231,15 @@ def test_before_a_run_only_theorem_5_promises_anything() -> None:
     promised = {query: heuristics.get(f"zhou.ra.online{query}").guarantee(view) for query in QUERIES}
     assert alpha > 4
     assert promised[""] == promised["?alpha=4"] == Guarantee("4·4 where a run meets Lemma 1")
-    assert promised["?alpha=formula"] == promised["?alpha=round"] == Guarantee(f"4α = {4 * alpha}", 4.0 * alpha)
+    known = [promised[f"?alpha={word}"] for word in ("formula", "round", "scheduled")]
+    assert known == [Guarantee(f"4α = {4 * alpha}", 4.0 * alpha)] * 3
     assert promised["?carry=false"] == Guarantee("4α where a run meets Lemma 1")
     heavy = zhou.view(cases.instance([cases.job()] * 2))
     assert not heavy.architectures["ra"].meets_assumptions.any()
     assert heuristics.get("zhou.ra.online?alpha=formula").guarantee(heavy).factor is None
 
 
-QUERIES = ("", "?alpha=4", "?alpha=formula", "?alpha=round", "?carry=false")
+QUERIES = ("", "?alpha=4", "?alpha=formula", "?alpha=round", "?alpha=scheduled", "?carry=false")
 
 
 def test_theorem_3_promises_nothing_where_a_job_may_fill_a_server() -> None:

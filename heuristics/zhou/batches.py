@@ -14,9 +14,11 @@ enough for a waiting job schedules one, and windows double.
 
 The paper leaves α to the user. It calls 4 typical; Theorem 5 has a formula for all jobs in advance, and inequality (6)
 one for each batch. In simulations, section 5.3 takes that of (6), but ends a batch as soon as all of its jobs are
-scheduled, so that α is the number of windows that the batch needs (``"realised"``; here a batch also ends when nothing
-more of it fits). If α differs between batches, the intervals ``[α_i·τ_i, 2·α_i·τ_i)`` may overlap. A batch then starts
-at the end of the previous one, and still completes by ``α·τ_(i+1)`` for the largest α so far.
+scheduled (``"scheduled"``). Read literally, a batch with a job that is longer than its windows keeps the α of (6), far
+above 4: its last windows are empty, and all of its jobs wait for them. So there is ``"realised"`` as well, which also
+ends a batch when nothing more of it fits. If α differs between batches, the intervals ``[α_i·τ_i, 2·α_i·τ_i)`` may
+overlap. A batch then starts at the end of the previous one, and still completes by ``α·τ_(i+1)`` for the largest α so
+far.
 
 Starts range up to ``τ − L`` with slots ``[t⁻, t⁻ + L)``, so slot τ of a window is never used, unless `inclusive`.
 A job of weight 0 is scheduled where it costs nothing; its utility can never be positive.
@@ -31,7 +33,7 @@ total capacity of each resource allows (a fractional knapsack with the smallest 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -59,8 +61,9 @@ class Way:
     Parameters
     ----------
     alpha
-        Number of windows per batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch), or
-        ``"realised"``: as many as there are until nothing more of the batch fits.
+        Number of windows per batch: a number, ``"formula"`` (Theorem 5), ``"round"`` (inequality (6) on the batch),
+        ``"scheduled"`` (that of ``"round"``, or fewer if they schedule the whole batch), or ``"realised"``: as many as
+        there are until nothing more of the batch fits.
     carry
         Whether jobs that do not fit in the α windows of their batch go to the next batch, as printed. If not, windows
         are repeated until nothing more of the batch fits, whatever α is; they start at τ_i or at the end of the
@@ -101,7 +104,12 @@ class Way:
             return None
         if self.alpha == "formula":
             return a.alpha
-        return a.alpha_of(batch) if self.alpha == "round" else int(self.alpha)
+        return a.alpha_of(batch) if self.alpha in ("round", "scheduled") else int(self.alpha)
+
+    def ended(self, rounds: int | None, plans: Sequence[Plan], batch: Ints) -> int:
+        """Return the α of a planned batch: `rounds` if there is such a limit, unless the batch ended before."""
+        whole = sum(map(len, plans)) == batch.size
+        return len(plans) if rounds is None or (whole and self.alpha == "scheduled") else rounds
 
 
 def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Plan:
@@ -163,7 +171,7 @@ def online(a: Architecture, way: Way) -> ZhouSchedule:
         rounds = way.rounds(a, batch)
         plans = a_dual(a, batch, tau, way, rounds)
         if plans:
-            alpha = rounds or len(plans)
+            alpha = way.ended(rounds, plans, batch)
             start = max(tau if way.tight or not way.carry else alpha * tau, free_from)
             runs = [
                 (job, replace(run, start=run.start + start - 1 + i * tau))

@@ -26,10 +26,13 @@ from schedgap.harness.studies.reproduce.setting import (
     Trend,
     Unmeasured,
 )
-from schedgap.harness.studies.resampling import interval
+from schedgap.harness.studies.resampling import interval, units_of
 from schedgap.instances.text import some
 
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
+
+SMALLEST_MEAN = "smallest mean"
+"""Statistic of a map with several draws at each point: the smallest, over points, of the means over draws."""
 
 WIDE = 0.5
 """An interval wider than this fraction of the printed value is too wide to judge by; the mean is used instead."""
@@ -192,20 +195,48 @@ def shared(methods: Sequence[str], quantity: str, cases: Sequence[Case]) -> list
     return [case for case in cases if all(case.key in keys for keys in by_method)]
 
 
+DRAWN = ("instance", "seed", "solver_seed")
+"""Coordinates of a case that say which draw it is; the others say what is drawn."""
+
+
 def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean") -> Statistic | None:
-    """Return the mean (largest, smallest) value of a quantity over cases, jobs and tenants, its interval and bound."""
+    """Return the mean (largest, smallest) value of a quantity over cases, jobs and tenants, its interval and bound.
+
+    The smallest mean is that of the draws of one point: a map's smallest value, where a point has several draws.
+    """
+    if of == SMALLEST_MEAN:
+        points: dict[tuple[str, ...], list[Case]] = {}
+        for case in cases:
+            what = (f"{name}={value}" for name, value in case.at.items() if name not in DRAWN)
+            points.setdefault(tuple(what), []).append(case)
+        means = [one for here in points.values() if (one := statistic(method, quantity, here))]
+        return min(means, key=lambda one: one.value, default=None)
     by_case = values(method, quantity, cases)
     sample = [float(one) for value in by_case.values() for one in np.ravel(value)]
     if not sample or not all(math.isfinite(value) for value in sample):
         return None
     value = STATISTICS[of](sample)
-    low, high = interval([[one] for one in sorted(sample)]) if of == "mean" else (value, value)
+    low, high = interval(_draws(by_case, cases)) if of == "mean" else (value, value)
     bounds = [_bound(quantity, case, cases) for case in cases if case.method == method and case.key in by_case]
     certified = [bound for bound in bounds if bound is not None]
     if len(certified) < len(sample) or len({side for _, side, _ in certified}) != 1:
         return Statistic(value, low, high, len(sample))
     extreme = STATISTICS[of]([bound for bound, _, _ in certified])
     return Statistic(value, low, high, len(sample), extreme, certified[0][1], certified[0][2])
+
+
+def _draws(by_case: Mapping[tuple[str, ...], Any], cases: Sequence[Case]) -> list[list[float]]:
+    """Return the values of cases by draw: the same seed at several sizes is one draw, not several.
+
+    If there is only one draw, every value stands for itself.
+    """
+    names = {"\n".join(case.key): str(case.at.get("instance", "")) for case in cases if case.key in by_case}
+    units = units_of(names)
+    by_draw: dict[str, list[float]] = {}
+    for key, value in by_case.items():
+        by_draw.setdefault(units["\n".join(key)], []).extend(float(one) for one in np.ravel(value))
+    groups = list(by_draw.values())
+    return sorted(map(sorted, groups)) if len(groups) > 1 else [[one] for one in sorted(groups[0])]
 
 
 def _bound(quantity: str, case: Case, cases: Sequence[Case]) -> tuple[float, Side, str] | None:

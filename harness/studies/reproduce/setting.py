@@ -114,6 +114,8 @@ class Item(Record):
 class Number(Item):
     """A printed number: the mean (or largest, or smallest) value of a quantity over all cases.
 
+    The ``smallest mean`` is the smallest, over all points, of the mean over the draws of a point.
+
     `quantity`, `exact`, `relation` and `tolerance` are as in :class:`schedgap.instances.schema.Published`.
     """
 
@@ -124,7 +126,7 @@ class Number(Item):
     relation: Literal["equal", "at least", "at most"] = "equal"
     tolerance: float = rule("a tolerance is positive", gt=0, default=0.005)
     unit: Name = "1"
-    statistic: Literal["mean", "largest", "smallest"] = "mean"
+    statistic: Literal["mean", "largest", "smallest", "smallest mean"] = "mean"
 
 
 class Order(Item):
