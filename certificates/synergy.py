@@ -32,7 +32,7 @@ class RoundHoldings:
         require(proof["slot_s"] == rounds.slot_s, "slots are not the instance's own")
         self.read, self.arrival, self.pooled = rounds.read, rounds.arrival, rounds.read.pooled
         self.kind = self.read.classes.of.tolist()
-        self.runnable = rounds.runnable.tolist()
+        self.runnable, self.queue = rounds.runnable.tolist(), rounds.queue.tolist()
         self.allowed = self.pooled.total * [1.0, STRETCH, STRETCH]
 
     def round(self, proof: Data) -> list[int]:
@@ -86,27 +86,30 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return a bound on the progress of a round: the price of all resources, plus the largest gain of each job.
 
     The gain of a job in a configuration is its progress less the price of the configuration. In ``synergy.free`` a job
-    may hold nothing. In the other problems a job reaches its fair progress on the type where it runs or, in
-    ``synergy.oracle``, the progress that 1/n of every type gives it.
+    may hold nothing, and in ``synergy.queue``, whose jobs are all that can ever run, too. In the other problems a job
+    reaches its fair progress on the type where it runs or, in ``synergy.oracle``, the progress that 1/n of every type
+    gives it.
     """
     held, unit, problem = RoundHoldings(data, proof), Fraction(proof["unit"]), proof["problem"]
-    jobs = held.round(proof)
+    whole = problem == "synergy.queue"
+    jobs, idle = held.queue if whole else held.round(proof), whole or problem == "synergy.free"
     require(min(map(min, proof["prices"])) >= 0, "a price is negative")
     prices = [[unit * Fraction(p) for p in row] for row in proof["prices"]]
     rows = zip(prices, held.allowed.tolist(), strict=True)
     bound = sum((p * Fraction(c) for row, own in rows for p, c in zip(row, own, strict=True)), Fraction(0))
-    for j in jobs:
+    for kind, number in Counter(held.kind[j] for j in jobs).items():
+        j = held.read.classes.first[kind]
         fair = held.pooled.fair[j].tolist()
-        floors = [0.0] * len(fair) if problem == "synergy.free" else [x or math.inf for x in fair]
+        floors = [0.0] * len(fair) if idle else [x or math.inf for x in fair]
         if problem == "synergy.oracle":
             parts = (held.pooled.gpus / (len(jobs) * held.read.jobs.gpus[j])).tolist()
             floors = [sum(p * f for p, f in zip(parts, fair, strict=True)) / max(1.0, sum(parts))] * len(fair)
         gains = [
             Fraction(rate) / Fraction(max(fair)) - sum(p * Fraction(u) for p, u in zip(prices[i], use, strict=True))
-            for i, use, rate in held.configurations(held.kind[j])
+            for i, use, rate in held.configurations(kind)
             if rate > 0 and rate >= floors[i] * LESS
         ]
-        bound += max([Fraction(0)] * (problem == "synergy.free") + gains)
+        bound += number * max([Fraction(0)] * idle + gains)
     return 1, bound
 
 
@@ -166,6 +169,7 @@ def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Arra
     return most(0, room)
 
 
+register("synergy.queue", progress, reads=("slot_s", "prices"))
 for name in ("free", "ideal", "oracle"):
     register(f"synergy.{name}", progress, reads=("slot_s", "prices", "round"))
 register("synergy.placement", placement, reads=("slot_s", "prices", "round", "held", "worth"))

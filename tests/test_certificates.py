@@ -63,7 +63,8 @@ METHODS = (
     *("hadar.p2.columns", "hadar.p2.columns.complete", "hadar.forked_bound"),
     *("oef.efficiency", "oef.noncooperative", "oef.sharing_incentive", "oef.cooperative"),
     *("rigid.bound?objective=weighted", "rigid.intervals", "rigid.starts"),
-    *("synergy.hetero.lp1", "synergy.lp1.free", "synergy.jct", "synergy.jct_p99", "synergy.makespan_fluid"),
+    *("synergy.hetero.lp1", "synergy.lp1.free", "synergy.lp1.queue"),
+    *("synergy.jct", "synergy.jct_p99", "synergy.makespan_fluid"),
     *("zhou.ps.fluid", "zhou.ra.fluid", "zhou.ps.intervals", "zhou.ra.intervals", "zhou.ps.columns", "zhou.ra.columns"),
     *("zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight", "zhou.ps.mincost", "zhou.ra.mincost"),
 )
@@ -337,6 +338,18 @@ def test_prices_are_positive_and_jobs_are_there_once(problem: str) -> None:
         checker.proved(proof | {"unit": -1.0}, instance)
     with pytest.raises(checker.RefusedError, match="another round"):
         checker.proved(proof | {"unit": 1.0, "round": ["a", "a"]}, instance)
+
+
+def test_a_certificate_of_the_queue_is_about_all_jobs_that_can_run() -> None:
+    """Its bound counts every job that can ever run, and no other; no list of jobs can make it smaller."""
+    one = {"id": "a", "gpus": 1, "epochs": 9, "rates": {"A": 1.0}}
+    one |= {"sensitivity": plain(cases.matrix((1.0,), (1.0,), [[1.0]]))}
+    instance = plain_case([one, one | {"id": "b"}, one | {"id": "too large", "gpus": 2}])
+    proof = {"problem": "synergy.queue", "slot_s": 1.0, "unit": 1.0, "prices": [[0, 0, 0], [0, 0, 0]]}
+    assert checker.proved(proof, instance)[1] == 2
+    for wrong, reason in (({"round": ["a"]}, "has no"), ({"prices": [[-1, 0, 0], [0, 0, 0]]}, "negative")):
+        with pytest.raises(checker.RefusedError, match=reason):
+            checker.proved(proof | wrong, instance)
 
 
 def sharing(*rates: tuple[float, float]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def test_every_problem_with_a_format_has_been_tried() -> None:
     tried = {row.problem for ref, methods in CASES.values() for row in compare_here(load(ref), methods).rows}
     known = {problem.id for paper in decisions.FORMS for problem in PAPERS.get(paper).problems}
     undecided = {problem.id for problem in PAPERS.get("gavel").problems}  # bounds alone; the next test tries some
-    assert known - tried == undecided | {"synergy.free", "synergy.makespan", "synergy.p99"}
+    assert known - tried == undecided | {"synergy.queue", "synergy.free", "synergy.makespan", "synergy.p99"}
 
 
 def test_jobs_that_may_choose_have_their_pool_in_the_file(tmp_path: Path) -> None:
@@ -159,7 +159,10 @@ def test_a_file_without_lines_rejects_every_job(problem: str, tmp_path: Path) ->
     (tmp_path / "none.json").write_text(json.dumps({"problem": problem, "rows": []}))
     rows = verify(JOBS, problem, [tmp_path / "none.csv", tmp_path / "none.json"], bound=False).rows
     may_reject = problem.endswith(
-        (".utility", ".forked", ".weight", ".from_arrival", ".allocation", ".equal_efficiency", ".free", ".round")
+        (
+            *(".utility", ".forked", ".weight", ".from_arrival", ".allocation", ".equal_efficiency"),
+            *(".queue", ".free", ".round"),
+        )
     )
     assert [row.verified for row in rows] == [may_reject] * 2
     assert all(row.objective == 0 for row in rows if may_reject)

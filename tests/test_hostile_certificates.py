@@ -132,7 +132,7 @@ def test_every_field_may_have_any_value() -> None:
 
 PAPERS = (
     *(("paper/oef-eq1", method) for method in ("oef.cooperative", "oef.noncooperative", "oef.sharing_incentive")),
-    *(("paper/synergy-example", method) for method in ("synergy.lp1.free", "synergy.jct", "synergy.makespan_fluid")),
+    *(("paper/synergy-example", f"synergy.{name}") for name in ("lp1.free", "lp1.queue", "jct", "makespan_fluid")),
     *(("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", f"zhou.{kind}.columns") for kind in ("ps", "ra")),
     ("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", "zhou.ps.fluid"),
     ("paper/walkthrough", "admission.columns"),

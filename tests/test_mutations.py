@@ -264,7 +264,6 @@ UNNOTICED = {
     "synergy": {
         "workload.arrival_s": LATER,
         "needs.demand": "heuristics ask for other CPUs and memory: a round whose progress is what the row says",
-        "runnable": "heuristics serve the same jobs in another order; other jobs are noticed",
     },
     "zhou": {},
     "admission": {},

@@ -85,7 +85,7 @@ def of_rigid(view: Any, data: Any) -> Iterator[Pair]:
 
 def of_synergy(view: Any, data: Any) -> Iterator[Pair]:
     read = rounds_of(data)
-    for name in ("slot_s", "arrival", "runnable"):
+    for name in ("slot_s", "arrival", "queue", "runnable"):
         yield name, getattr(view, name), getattr(read, name)
     yield "weight", view.weight, read.read.pooled.weight
     yield from of_pools(view, read.read)

@@ -107,8 +107,10 @@ def test_the_paper_example() -> None:
 def test_a_round_of_200_jobs_on_three_types() -> None:
     view = synergy.view(instances.load("gen/200jobs"))
     most = ideal(view, "synergy.hetero.ilp1")
-    relaxed, free = (models.get(f"synergy.{name}").run(view).solution.objective for name in ("hetero.lp1", "lp1.free"))
+    wider = ("hetero.lp1", "lp1.free", "lp1.queue")
+    relaxed, free, queue = (models.get(f"synergy.{name}").run(view).solution.objective for name in wider)
     assert most <= relaxed + 1e-6 <= free + 2e-6
+    assert queue > 1.5 * free
 
 
 @pytest.mark.parametrize("raw", [False, True])
@@ -321,7 +323,7 @@ def test_numbers_far_apart_stay_within_what_a_solver_takes() -> None:
 def test_a_second_opinion_on_every_model() -> None:
     view = synergy.view(mix(8, [servers(2, gpus=4, cpus=12.0, memory_gb=250.0)]))
     options = replace(EXACT, cross_check=True)
-    for method in ("lp1", "ilp1", "ilp1.unpruned", "lp1.free", "lp2.vertex", "lp2.min_fragments"):
+    for method in ("lp1", "ilp1", "ilp1.unpruned", "lp1.free", "lp1.queue", "lp2.vertex", "lp2.min_fragments"):
         assert models.get(f"synergy.{method}").run(view, options).solution.cross_check < 1e-6, method
 
 

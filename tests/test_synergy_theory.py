@@ -16,8 +16,11 @@ from scipy.optimize import LinearConstraint, milp
 from synergy_cases import instance, job, matrix, mix, pipelines, resting, servers, small
 
 from schedgap import instances, models
+from schedgap.certificates import certified
+from schedgap.harness.check import judge
 from schedgap.harness.studies.audit.claims.synergy import different_jobs
-from schedgap.instances.arrays import Array
+from schedgap.heuristics import HEURISTICS, Context
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
@@ -32,6 +35,7 @@ from schedgap.models.engine.fluid.single_machine import (
 )
 from schedgap.models.engine.solve import Session, SolveOptions, StandardForm, build, compile_model, solve
 from schedgap.models.engine.solve.session import interior_point
+from schedgap.models.provers.registry import prove
 from schedgap.models.synergy.configurations import configurations, fitting
 from schedgap.models.synergy.ideal import ideal_round
 from schedgap.models.synergy.jct import build_intervals, run_of
@@ -39,6 +43,7 @@ from schedgap.models.synergy.placement import Demands, demands, placed, placemen
 from schedgap.models.synergy.throughput import (
     FLOORED,
     OPEN,
+    QUEUED,
     RELAXED,
     WITH_ORACLE,
     RoundRule,
@@ -58,12 +63,12 @@ def optimum(view: SynergyView, rule: RoundRule) -> float | None:
     return found.objective
 
 
-def best_round(view: SynergyView, *, floors: bool, everybody: bool) -> float:
-    """Return the largest objective of a round on super-machines, by trying every choice of every job."""
+def best_round(view: SynergyView, jobs: Ints, *, floors: bool, everybody: bool) -> float:
+    """Return the largest objective of a round of `jobs` on super-machines, by trying every choice of every job."""
     pools, tables = view.pools, view.profiles
     room = np.column_stack((pools.gpus, pools.cpus, pools.memory_gb)) * (1 + 1e-9)
     options = []
-    for j in view.runnable.tolist():
+    for j in jobs.tolist():
         kind = int(tables.kind[j])
         found = [] if everybody else [(0.0, 0, (0.0, 0.0, 0.0))]
         for i, a, b in product(range(view.types), range(tables.cpus.shape[1]), range(tables.memory_gb.shape[1])):
@@ -109,7 +114,7 @@ def test_lp1_bounds_ilp1_which_is_the_best_round(case: Instance) -> None:
     exact, relaxed = optimum(view, FLOORED), optimum(view, RELAXED)
     assert exact is not None
     assert relaxed is not None
-    assert exact == pytest.approx(best_round(view, floors=True, everybody=True))
+    assert exact == pytest.approx(best_round(view, view.runnable, floors=True, everybody=True))
     assert relaxed >= exact - 1e-7
 
 
@@ -121,9 +126,36 @@ def test_the_extension_to_several_types_too(case: Instance) -> None:
     assert exact is not None
     assert relaxed is not None
     assert free is not None
-    assert exact == pytest.approx(best_round(view, floors=True, everybody=True))
+    assert exact == pytest.approx(best_round(view, view.runnable, floors=True, everybody=True))
     assert exact - 1e-7 <= relaxed <= free + 1e-6
-    assert best_round(view, floors=False, everybody=False) <= free + 1e-7
+    assert best_round(view, view.runnable, floors=False, everybody=False) <= free + 1e-7
+
+
+@given(small(jobs=4, chips=BOTH, arrivals=(0.0, 1.0, 2.0, 3.0)))
+@settings(max_examples=20)
+def test_no_policy_beats_the_best_round_of_the_queue_which_lp1_bounds(case: Instance) -> None:
+    """The best round of the whole queue, found by search, is that of the program with integers.
+
+    Policies stay below it, LP1 and its certificate above.
+    """
+    view = synergy.view(case)
+    best = best_round(view, view.queue, floors=False, everybody=False)
+    assert best_round(view, view.runnable, floors=False, everybody=False) <= best + 1e-9
+    assert optimum(view, replace(QUEUED, integer=True)) == pytest.approx(best)
+    outcome = models.get("synergy.lp1.queue").run(view)
+    content = prove("synergy.queue", view, outcome, SolveOptions())
+    assert content is not None
+    proved = certified({"problem": "synergy.queue", **content}, case.plain)
+    assert outcome.solution.objective == pytest.approx(proved, rel=1e-6)
+    assert proved >= best - 1e-9
+    for name in ("greedy", "drf", "drf?by=tenant", "tetris"):
+        spec = HEURISTICS.get(f"synergy.{name}")
+        verdict = judge(
+            case, spec.run(view, Context(np.random.default_rng(0), models.oracle)), spec.problem, spec.claims
+        )
+        assert verdict.violations == ()
+        assert verdict.objective is not None
+        assert verdict.objective <= best * (1 + 1e-9)
 
 
 def round_of(case: Instance) -> SynergyView:
@@ -184,7 +216,7 @@ def test_optima_are_those_of_the_printed_programs_also_where_cells_make_no_progr
             found = optimum(view, replace(rule, pruned=pruned))
             assert found == (None if printed is None else pytest.approx(printed, rel=1e-6))
     if not split:
-        assert optimum(view, FLOORED) == pytest.approx(best_round(view, floors=True, everybody=True))
+        assert optimum(view, FLOORED) == pytest.approx(best_round(view, view.runnable, floors=True, everybody=True))
 
 
 def test_a_part_of_a_job_at_rest_pays_for_a_fast_one() -> None:

@@ -33,7 +33,7 @@ TUNED = [(0, 0, 4, 23.0, 400.0), (1, 1, 4, 12.0, 450.0), (2, 0, 4, 1.0, 100.0), 
 PROPORTIONAL = [(j, j // 2, 4, 12.0, 250.0) for j in range(4)]
 """The schedule of Table 2, in the same form."""
 
-ROUND, FAIR, IDEAL, FREE = "synergy.round", "synergy.fair", "synergy.ideal", "synergy.free"
+ROUND, FAIR, IDEAL, FREE, QUEUE = (f"synergy.{name}" for name in ("round", "fair", "ideal", "free", "queue"))
 
 
 def schedule(rows: Any, rounds: Any = None, offered: Any = ()) -> SynergySchedule:
@@ -120,7 +120,24 @@ def test_rounds_shapes_and_types_of_arrays() -> None:
 
 def test_only_the_jobs_of_the_round_run() -> None:
     view = dataclasses.replace(EXAMPLE, runnable=np.array([0, 1]))
-    assert "J3 is not among the jobs of the round" in check(TUNED, view=view).violations
+    assert "J3 is not among the jobs of the round" in check(TUNED, FAIR, view=view).violations
+    assert not check(TUNED, ROUND, view=view).violations, "the queue has all jobs, whatever the round is"
+
+
+@pytest.mark.parametrize("problem", [ROUND, QUEUE])
+def test_any_job_of_the_queue_runs_if_it_can_ever_run(problem: str) -> None:
+    """A gang that fills the cluster comes first; instead of it, later jobs run, but none without progress by shares."""
+    resting = cases.job("Synergy GNMT", sensitivity=cases.matrix((8.0, 9.0), (20.0,), [[1.0], [2.0]]))
+    jobs = [("Synergy GNMT", 8), ("Synergy GNMT", 1), ("Synergy GNMT", 1), resting]
+    view = synergy.view(cases.instance(jobs, [cases.servers(1)]))
+    assert (view.runnable.tolist(), view.queue.tolist()) == ([0], [0, 1, 2])
+    later = [(j, 0, 1, 3.0, 62.5) for j in (1, 2)]
+    verdict = check(later, problem, view=view, offered=[(0, 1)])
+    assert (verdict.violations, verdict.objective) == ((), pytest.approx(2.0))
+    assert "J2 is not among the jobs of the round" in check(later, FREE, view=view).violations
+    never = check([(3, 0, 1, 9.0, 60.0)], problem, view=view, offered=[(0, 3)]).violations
+    assert "J4 is not among the jobs of the queue" in never
+    assert "J4 in round 0: is offered, but absent" in never
 
 
 def test_gangs_over_servers_hold_shares_in_proportion() -> None:
@@ -162,7 +179,7 @@ def test_offers_are_present_and_fit() -> None:
     assert "occurs once" in check(TUNED, offered=[(0, 0), (0, 0)]).violations[0]
     assert "J1 in round 1: is offered, but absent" in check(TUNED, offered=[(1, 0)]).violations[0]
     view = dataclasses.replace(EXAMPLE, runnable=np.array([0, 1, 2]))
-    assert "J4 in round 0: is offered" in check(TUNED[:3], view=view, offered=[(0, 3)]).violations[0]
+    assert "J4 in round 0: is offered" in check(TUNED[:3], FAIR, view=view, offered=[(0, 3)]).violations[0]
     crowd = synergy.view(cases.instance([("Synergy GNMT", 8)] * 3, [cases.servers(2)]))
     crowd = dataclasses.replace(crowd, runnable=np.arange(3))
     told = check([], view=crowd, offered=[(0, 0), (0, 1), (0, 2)]).violations

@@ -28,6 +28,8 @@ class RawRounds:
     ----------
     arrival
         ``(n,)`` first round in which each job may run.
+    queue
+        Jobs that can ever run, in the order of arrival.
     runnable
         Jobs that run in a single round, in the order in which they are picked.
     """
@@ -35,6 +37,7 @@ class RawRounds:
     read: Sensitive
     slot_s: float
     arrival: Array
+    queue: Array
     runnable: Array
 
     @property
@@ -47,8 +50,9 @@ def rounds_of(data: Data) -> RawRounds:
     """Return the rounds of an instance."""
     read = sensitive_of(data)
     slot_s = data["horizon"]["slot_s"] if "horizon" in data else _length_s(read)
-    queue = np.argsort(read.jobs.arrival_s, kind="stable")
-    return RawRounds(read, slot_s, first_slots(read.jobs.arrival_s, slot_s), picked(read, queue.tolist()))
+    order = np.argsort(read.jobs.arrival_s, kind="stable")
+    queue = order[np.isin(order, np.flatnonzero(read.pooled.able.any(axis=1)))]
+    return RawRounds(read, slot_s, first_slots(read.jobs.arrival_s, slot_s), queue, picked(read, queue.tolist()))
 
 
 def picked(read: Sensitive, queue: Sequence[int]) -> Array:

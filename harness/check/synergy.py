@@ -21,11 +21,14 @@ from schedgap.instances.views.synergy import SynergySchedule
 EVEN = 1e-6
 """Relative tolerance for a server's CPUs and memory to be in proportion to its GPUs."""
 
-SUPER = frozenset({"synergy.free", "synergy.ideal", "synergy.oracle"})
+SUPER = frozenset({"synergy.queue", "synergy.free", "synergy.ideal", "synergy.oracle"})
 """Problems in which all servers of a GPU type are one machine."""
 
 RUNS = frozenset({"synergy.run", "synergy.p99", "synergy.makespan"})
 """Problems of whole runs."""
+
+QUEUED = frozenset({"synergy.queue", "synergy.round"})
+"""Problems in which any jobs of the queue may run."""
 
 PLACEMENT, ORACLE = "synergy.placement", "synergy.oracle"
 
@@ -42,8 +45,8 @@ class RoundTables:
     """A well-formed schedule as tables, with quantities that follow from the instance.
 
     `machines` has the ``(h, 3)`` GPUs, CPUs and gigabytes of the servers that the schedule refers to. `held` has one
-    row per job, round and server. `gangs` has one row per job and round
-    (:func:`~schedgap.harness.check.sensitive.gangs`) with the size of its `gang` and its `rate` in iterations per
+    row per job, round and server. `there` are the jobs that may run in a single round. `gangs` has one row per job and
+    round (:func:`~schedgap.harness.check.sensitive.gangs`) with the size of its `gang` and its `rate` in iterations per
     second. A row of `offers` is a round and a picked job.
     """
 
@@ -70,6 +73,7 @@ class RoundTables:
         runs.rate = facts.read.rate(runs.job, runs.gpu_type, *enough.T)
         self.machines = pooled.total if pools else hosts.amounts
         self.offers = Rows(names, row=picked["offered_round"], job=picked["offered_job"])
+        self.there = facts.queue if problem in QUEUED else facts.runnable
 
 
 @refusing
@@ -131,7 +135,7 @@ def _offers(tables: RoundTables) -> list[str]:
         np.maximum.at(last, runs.job, runs.row)
         absent |= (offers.row < tables.facts.arrival[offers.job]) | (offers.row > last[offers.job])
     else:
-        absent |= ~np.isin(offers.job, tables.facts.runnable) | (offers.row != 0)
+        absent |= ~np.isin(offers.job, tables.there) | (offers.row != 0)
     silent = ~np.isin(runs.row, offers.row) & (offers.row.size > 0)
     return [
         *offered(offers, tables.jobs.gpus, tables.pooled.gpus.sum(), "round {row}"),
@@ -197,11 +201,11 @@ gang idle; in every round exactly the picked jobs run; at most three jobs per se
 
 def _round(tables: RoundTables) -> list[str]:
     """Report rounds other than 0, jobs that do not belong to the round, and jobs that are left out, (4)."""
-    runs, there = tables.gangs, tables.facts.runnable
-    jobs = Rows(runs.names, job=there)
+    runs, there = tables.gangs, tables.there
+    jobs, whose = Rows(runs.names, job=there), "queue" if tables.problem in QUEUED else "round"
     return [
         *runs.broken(runs.row > 0, "round {row}: the only round is 0"),
-        *runs.broken(~np.isin(runs.job, there), "{job} is not among the jobs of the round"),
+        *runs.broken(~np.isin(runs.job, there), f"{{job}} is not among the jobs of the {whose}"),
         *jobs.broken(
             ~np.isin(there, runs.job) & (tables.problem in EVERYBODY),
             "{job} does not run{more}, but every job of the round does here",

@@ -4,8 +4,8 @@ A scheduler combines a policy, which orders the queue (:mod:`schedgap.heuristics
 which gives the jobs of a round servers, CPUs and memory (:mod:`schedgap.heuristics.synergy.mechanisms`).
 
 =====================================  =============================================================================
-``synergy.<mechanism>``                one round: places the jobs of the view's round by ``proportional``, ``greedy``,
-                                       ``tune``, ``refill``, ``opt``, ``drf`` or ``tetris``
+``synergy.<mechanism>``                one round: places the jobs of the view's round by ``proportional``, ``tune``,
+                                       ``refill`` or ``opt``, or those of its queue by ``greedy``, ``drf`` or ``tetris``
 ``synergy.<mechanism>.<policy>``       the whole run; the policy is ``fifo``, ``srtf``, ``las`` or ``ftf``
 ``synergy.drf.static``, ``….tune``     the original DRF with whole demands, and DRF with Synergy-Tune
 ``synergy.tetris.static``, ``….tune``  the original Tetris with whole demands, and Tetris with Synergy-Tune
@@ -16,8 +16,9 @@ fairness, ``by`` of DRF, ``speed`` of SRTF and of finish-time fairness. In a sim
 estimated tables, while jobs advance by the true ones (``profiles``, ``noise``, ``saturation``).
 ``docs/experiments.md`` has the measured effect of each setting.
 
-A round has the jobs that fill the GPUs in the order of arrival (``SynergyView.runnable``), also for Greedy, DRF and
-Tetris. Section 3.3 lets Greedy check further jobs of the queue where it skips one; in whole runs it does.
+A round of fair mechanisms has the jobs that fill the GPUs in the order of arrival (``SynergyView.runnable``). Greedy,
+DRF and Tetris get the whole queue (``SynergyView.queue``): where a job does not fit, "the next runnable job is checked"
+(section 3.3).
 
 Whole runs are also policies of :mod:`schedgap.heuristics.simulator`. As heuristics, they run in the rounds of the view
 without restarts or profiling. Progress always follows the job's table (:mod:`schedgap.instances.sensitivity`).

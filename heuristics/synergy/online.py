@@ -135,17 +135,18 @@ def built(scheduler: SynergyScheduler) -> Callable[..., Policy]:
 
 
 def one_round(scheduler: SynergyScheduler) -> Callable[..., SynergySchedule]:
-    """Return the heuristic that places the jobs of a view for a single round."""
+    """Return the heuristic that places jobs for a single round: fair ones the view's round, others its whole queue."""
 
     def run(view: SynergyView, context: Context, **settings: str) -> SynergySchedule:
-        configured, jobs = replace(scheduler, **settings), view.runnable
+        configured, jobs = replace(scheduler, **settings), view.runnable if scheduler.fair else view.queue
         alone_s = view.workload.work[jobs] / view.fair[jobs]
         zero = np.zeros(jobs.size)
         queue = np.argsort(configured.ranks(view, Waiting(jobs, zero, alone_s, alone_s, zero)), kind="stable")
-        placement = configured.place(view, context.oracle)(asked_round(view, jobs[queue], alone_s[queue]))
+        request = asked_round(view, jobs[queue], alone_s[queue])
+        placement, offered = configured.place(view, context.oracle)(request), request.jobs
         job, server, held = placement.job, placement.server, (placement.cpus, placement.memory_gb)
         return SynergySchedule(
-            np.zeros_like(job), job, server, placement.gpus.astype(float), *held, np.zeros_like(jobs), jobs
+            np.zeros_like(job), job, server, placement.gpus.astype(float), *held, np.zeros_like(offered), offered
         )
 
     run.__doc__ = scheduler.statement

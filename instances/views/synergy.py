@@ -8,8 +8,9 @@ The servers with GPUs of one type form a *pool*. A gang runs on GPUs of one type
 cluster with one GPU type is Synergy's homogeneous one. If servers of a type differ, shares are based on the least CPUs
 and memory per GPU among them. A gang gets at most the CPUs and memory of the servers that its GPUs need (section 6).
 
-The view serves two kinds of problems. *One round*: the jobs :attr:`SynergyView.runnable`, which fill the GPUs in the
-order of arrival as if all were queued. *The whole run*: all jobs from their arrivals, in rounds of
+The view serves two kinds of problems. *One round*, as if all jobs were queued: either of the jobs
+:attr:`SynergyView.runnable`, which fill the GPUs in the order of arrival, or (``synergy.queue``, ``synergy.round``) of
+any jobs of the whole :attr:`SynergyView.queue`. *The whole run*: all jobs from their arrivals, in rounds of
 :attr:`SynergyView.slot_s`; they stay until they complete, even if their tenants leave earlier.
 
 Objectives: for a round, the progress of its jobs in units of each job's fair progress on its best GPU type, since rates
@@ -147,6 +148,11 @@ class SynergyView(GangView):
         return int((self.pools.gpus > 0).sum()) > 1
 
     @cached_property
+    def queue(self) -> Ints:
+        """``(q,)`` jobs that can ever run, in the order of arrival."""
+        return np.asarray(self.possible[np.argsort(self.workload.arrival_s[self.possible], kind="stable")])
+
+    @cached_property
     def preference(self) -> tuple[tuple[int, ...], ...]:
         """``(K,)`` GPU types on which each kind can run, by descending fair progress."""
         order = np.argsort(-self.needs.fair, axis=1, kind="stable")
@@ -191,8 +197,8 @@ class SynergyView(GangView):
 class SynergySchedule(Decision):
     """Allocations by round (six arrays of equal length, in any order), and the jobs that the policy picked.
 
-    In problems of one round, the round is 0. In ``synergy.free`` and ``synergy.ideal``, where all servers of a GPU type
-    are one machine, `server` is the index of the GPU type.
+    In problems of one round, the round is 0. In ``synergy.queue``, ``synergy.free``, ``synergy.ideal`` and
+    ``synergy.oracle``, where all servers of a GPU type are one machine, `server` is the index of the GPU type.
 
     Attributes
     ----------
@@ -272,8 +278,7 @@ def view(
         hopeless=reasons,
         runnable=np.zeros(0, np.int64),
     )
-    queue = result.possible[np.argsort(jobs.arrival_s[result.possible], kind="stable")]
-    return replace(result, runnable=result.pick(queue.tolist())[0])
+    return replace(result, runnable=result.pick(result.queue.tolist())[0])
 
 
 def _needs(tables: Profiles, pools: TypePools, saturation: float) -> Needs:
@@ -320,14 +325,21 @@ def describe(v: SynergyView) -> str:
     cluster = ", ".join(f"{g} {name} with {c:g} CPUs and {m:g} GB" for name, g, c, m in amounts if g)
     return (
         f"{counted(v.size, 'job')} on {cluster}{hopeless_note(v.hopeless, 'run')}; one round: the first "
-        f"{v.runnable.size} jobs by arrival, which fill the GPUs, progress in units of each job's proportional share; "
-        f"the run: rounds of {v.slot_s:g} s, mean completion time"
+        f"{v.runnable.size} jobs by arrival, which fill the GPUs, or any jobs of the queue, progress in units of each "
+        f"job's proportional share; the run: rounds of {v.slot_s:g} s, mean completion time"
     )
 
 
 _most = partial(Problem, sense="max", unit="fair shares")
 MACHINE = "most progress of a round, one machine per GPU type"
-FREE = _most("synergy.free", f"{MACHINE}, jobs may be left out", allows="jobs may be left out")
+QUEUE = _most("synergy.queue", f"{MACHINE}, any jobs of the queue", allows="any jobs of the queue may run")
+FREE = _most(
+    "synergy.free",
+    f"{MACHINE}, jobs may be left out",
+    restricts=QUEUE.id,
+    requires="serving the first jobs of the queue",
+    allows="jobs may be left out",
+)
 IDEAL = _most(
     "synergy.ideal",
     f"{MACHINE}, every job at least at its fair progress there",
@@ -350,10 +362,10 @@ FAIR = _most(
 )
 ROUND = _most(
     "synergy.round",
-    f"{SERVERS}, jobs may be left out",
-    restricts=FREE.id,
+    f"{SERVERS}, any jobs of the queue",
+    restricts=QUEUE.id,
     requires="placing a round on servers",
-    allows="jobs may be left out",
+    allows="any jobs of the queue may run",
 )
 PLACEMENT = Problem(
     "synergy.placement", "fewest jobs over several servers, at the CPUs and memory of Synergy-Opt", "min", "jobs"
@@ -367,7 +379,7 @@ PAPERS.register(
         id="synergy",
         title="Mohan et al.: Synergy: Resource Sensitive DNN Scheduling in Multi-Tenant Clusters",
         view=view,
-        problems=(FREE, IDEAL, FAIR, ROUND, ORACLE, PLACEMENT, RUN, P99, MAKESPAN),
+        problems=(QUEUE, FREE, IDEAL, FAIR, ROUND, ORACLE, PLACEMENT, RUN, P99, MAKESPAN),
         decision=SynergySchedule,
         describe=describe,
     )

@@ -17,13 +17,14 @@ from schedgap.models.registry import Outcome
 from schedgap.models.synergy.configurations import capacity, units
 from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.jct import run_of
-from schedgap.models.synergy.throughput import FLOORED, OPEN, WITH_ORACLE, RoundRule, choices
+from schedgap.models.synergy.throughput import FLOORED, OPEN, QUEUED, WITH_ORACLE, RoundRule, choices
 
 
 def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *, rule: RoundRule) -> Content | None:
     """Return prices of GPUs, CPUs and memory that prove a bound on the progress of a round.
 
-    They are duals of a relaxation in which each job holds one configuration.
+    They are duals of a relaxation in which each job holds one configuration. The queue is all jobs of the instance that
+    can run, so its certificate lists none.
     """
     chosen = choices(view, rule)
     group, held, at = chosen.classes, chosen.held, chosen.at
@@ -40,8 +41,8 @@ def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *
     prices[types] = solution.row_duals[: 3 * len(types)].reshape(3, -1).T / units(view)[types]
     gain = group.weight[chosen.owner] * held.rate[at]
     unit = unit_of(float(group.count.sum() * gain.max(initial=0.0)))
-    jobs = [view.workload.ids[j] for j in view.runnable]
-    return {"unit": unit, "slot_s": view.slot_s, "prices": listed(whole(np.maximum(prices, 0.0), unit)), "round": jobs}
+    proof: Content = {"unit": unit, "slot_s": view.slot_s, "prices": listed(whole(np.maximum(prices, 0.0), unit))}
+    return proof if rule.queue else proof | {"round": [view.workload.ids[j] for j in view.runnable]}
 
 
 def of_rounds(view: synergy.SynergyView) -> Array:
@@ -59,8 +60,10 @@ def last_round(view: synergy.SynergyView, outcome: Outcome, options: SolveOption
     return normalised(prices.ravel(), own, there.ravel()) | {"slot_s": view.slot_s}
 
 
-for problem, rule in {synergy.IDEAL.id: FLOORED, synergy.FREE.id: OPEN, synergy.ORACLE.id: WITH_ORACLE}.items():
-    PROVERS.register(ProverSpec(problem, partial(rounds, rule=rule)))
+RULES = {synergy.IDEAL: FLOORED, synergy.FREE: OPEN, synergy.QUEUE: QUEUED, synergy.ORACLE: WITH_ORACLE}
+
+for problem, rule in RULES.items():
+    PROVERS.register(ProverSpec(problem.id, partial(rounds, rule=rule)))
 PROVERS.register(ProverSpec(synergy.MAKESPAN.id, last_round))
 PROVERS.register(ProverSpec(synergy.RUN.id, partial(mean, there=of_rounds)))
 PROVERS.register(ProverSpec(synergy.P99.id, partial(percentile, there=of_rounds, unit_s=SECONDS)))

@@ -18,7 +18,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.arrays import ROUNDING, Array, Ints, members
 from schedgap.instances.registry import Problem
-from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, SynergySchedule, SynergyView
+from schedgap.instances.views.synergy import FREE, IDEAL, ORACLE, QUEUE, SynergySchedule, SynergyView
 from schedgap.models.engine.solve import Solution, SolveOptions, counted
 from schedgap.models.engine.statements import grouped
 from schedgap.models.registry import Kind, model, no_decision, no_reason, solve_built
@@ -46,6 +46,8 @@ class RoundRule:
         it runs there; ``None`` for no floor.
     integer, everybody
         True if a job holds one configuration instead of a mix; true if every job has to run.
+    queue
+        True if the jobs are those of the whole queue instead of the round's.
     gpu_rows, pruned
         True if there are rows for the GPUs of a type (the paper's models lack them; with one type they never bind);
         true if dominated configurations are left out.
@@ -54,8 +56,13 @@ class RoundRule:
     floor: Callable[[SynergyView], Array] | None
     integer: bool
     everybody: bool = True
+    queue: bool = False
     gpu_rows: bool = True
     pruned: bool = True
+
+    def jobs(self, view: SynergyView) -> Ints:
+        """Return the ``(m,)`` jobs that may run."""
+        return view.queue if self.queue else view.runnable
 
 
 def own_floor(view: SynergyView) -> Array:
@@ -92,15 +99,16 @@ class RoundChoices:
 
 
 def choices(view: SynergyView, rule: RoundRule) -> RoundChoices:
-    """Return the configurations that the runnable jobs may hold under a rule.
+    """Return the configurations that the jobs of a rule may hold under it.
 
     With integers, (5) and (26) remove the configurations below the floor: if a single y is 1, ``Σ W·y ≥ floor`` means
     ``W ≥ floor`` for its configuration. On a GPU type on which a job makes no progress with its share, the floor would
     be 0 and demand nothing; with floors of their own, jobs therefore run only on types on which their share makes
     progress.
     """
-    floor = rule.floor(view) if rule.floor else np.zeros((len(view.runnable), view.types))
-    groups = classes(view, view.runnable, floor)
+    jobs = rule.jobs(view)
+    floor = rule.floor(view) if rule.floor else np.zeros((len(jobs), view.types))
+    groups = classes(view, jobs, floor)
     where = view.needs.able if rule.floor is own_floor else fitting(view)
     held = configurations(view, where, groups.kind, pruned=rule.pruned, idle=rule.floor is not None)
     start = np.searchsorted(held.kind, groups.kind)
@@ -121,7 +129,7 @@ def build_round(view: SynergyView, rule: RoundRule) -> pyo.ConcreteModel:
         Jobs and cluster.
     rule
         The variant: ILP1, with integers, or LP1; (5), (26) or no floor; whether every job runs, or jobs may be left
-        out.
+        out; whether j ranges over the jobs of the round or over the whole queue.
 
     Notes
     -----
@@ -152,8 +160,8 @@ def build_round(view: SynergyView, rule: RoundRule) -> pyo.ConcreteModel:
 
     Duals (of LP1): another CPU and another gigabyte add at most those of (2) and (3) to the round's progress; that of
     (5) is what the round gains at the margin, per unit by which j may have less than its fair progress. The optimum
-    bounds every feasible round (Theorem 4.1); without floors, also rounds that promise nobody a fair share
-    (``synergy.greedy``, DRF, Tetris).
+    bounds every feasible round (Theorem 4.1); without floors, also rounds that promise nobody a fair share; over the
+    whole queue, also those of ``synergy.greedy``, DRF and Tetris, which go on with later jobs where one does not fit.
     """
     chosen = choices(view, rule)
     if not chosen.at.size:
@@ -308,6 +316,7 @@ def one_type(view: SynergyView) -> str | None:
 RELAXED = RoundRule(own_floor, integer=False)
 FLOORED = RoundRule(own_floor, integer=True)
 OPEN = RoundRule(None, integer=False, everybody=False)
+QUEUED = replace(OPEN, queue=True)
 # The right-hand side of (26), the same on all types.
 WITH_ORACLE = RoundRule(lambda view: np.repeat(equal_split(view)[:, None], view.types, axis=1), integer=True)
 
@@ -331,5 +340,6 @@ def register(
 
 register("lp1", RELAXED, IDEAL, "section 4.1, eq. (1)–(5)", mixed_cluster)
 register("hetero.lp1", RELAXED, IDEAL, "A.2, eq. (22)–(25) with (5) on each GPU type and GPU rows", one_type)
+register("lp1.queue", QUEUED, QUEUE, "section 4.1, eq. (1)–(4) over all queued jobs, GPU rows", no_reason)
 register("lp1.free", OPEN, FREE, "section 4.1, eq. (1)–(4) with jobs left out, GPU rows", no_reason)
 register("hetero", WITH_ORACLE, ORACLE, "A.2, eq. (22)–(26) with GPU rows; the oracle is 1/n of every type", no_reason)
