@@ -644,12 +644,14 @@ def test_without_ps_types_only_rings_run() -> None:
         ("tiresias", {}),
         ("tiresias", {"know_remaining": False, "restart_slots": 2}),
         ("antman", {"restart_slots": 1}),
+        ("fifo", {}),
+        ("drf", {}),
     ],
 )
 @settings(max_examples=15, deadline=None)
 @given(instance=cases.small(jobs=8))
 def test_slots_without_news_keep_the_plan(arch: str, name: str, settings_: dict[str, int], instance: Instance) -> None:
-    """Preemptive baselines decide the same if they plan every slot anew, whether or not anything has happened."""
+    """Baselines decide the same if they plan every slot anew, whether or not anything has happened."""
     a = of(instance, arch)
     if a.reason:
         return
@@ -657,6 +659,7 @@ def test_slots_without_news_keep_the_plan(arch: str, name: str, settings_: dict[
     found = decide(a, context(), **settings_)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(baselines.SlotCluster, "settled", lambda cluster, order: False)
+        patch.setattr(baselines.SlotCluster, "news", lambda cluster: True)
         again = decide(a, context(), **settings_)
     runs = [
         sorted(zip(*(getattr(s, key).tolist() for key in ("job", "start", "slots", "worker_type")), strict=True))

@@ -99,6 +99,7 @@ class SlotCluster:
         self.left = a.work.copy()
         self.running: dict[int, _Running] = {}
         self.refused: dict[tuple[int, bool], frozenset[int]] = {}
+        self.seen: tuple[list[int], list[int]] = ([], [])
         self.slot = 1
         self.log: list[tuple[int, FoundRun]] = []
 
@@ -106,6 +107,16 @@ class SlotCluster:
         """Return the jobs that have arrived, are unfinished and do not run, by arrival."""
         jobs = [j for j in np.flatnonzero((self.a.arrival <= self.slot) & (self.left > 0)) if j not in self.running]
         return sorted(map(int, jobs), key=lambda j: (self.a.arrival[j], j))
+
+    def news(self) -> bool:
+        """Return whether other jobs wait or run than at the last call.
+
+        If not, that slot's plan started none of them, and without preemption neither would the same plan now. It would
+        search in vain in every slot.
+        """
+        now = self.waiting(), list(self.running)
+        before, self.seen = self.seen, now
+        return now != before
 
     def start(self, job: int, workers: int) -> bool:
         """Start a job with `workers` workers if they fit now, on one server if possible; return whether it started."""
@@ -216,7 +227,7 @@ def fifo(a: Architecture, context: Context) -> ZhouSchedule:
     drawn = np.minimum(context.rng.integers(1, MOST_WORKERS + 1, a.size), cluster.configurations.most)
 
     def plan(cluster: SlotCluster) -> None:
-        for job in cluster.waiting():
+        for job in cluster.waiting() if cluster.news() else ():
             if not cluster.start(job, int(drawn[job])):
                 break
 
@@ -227,7 +238,7 @@ def drf(a: Architecture, context: Context) -> ZhouSchedule:
     """Return DRF's schedule: workers go one by one to the waiting job with the smallest dominant share."""
 
     def plan(cluster: SlotCluster) -> None:
-        for job, number in _fair(cluster, cluster.waiting()).items():
+        for job, number in _fair(cluster, cluster.waiting() if cluster.news() else []).items():
             cluster.start_largest(job, number)
 
     return SlotCluster(a).run(plan)
