@@ -217,8 +217,8 @@ class GpuOffer(NamedTuple):
         """Return what the cheapest whole GPUs that do the work cost.
 
         The reduced cost of GPUs is their cost less the value of their work at the highest unit price of the fractional
-        solution. For each pace, only numbers of GPUs whose reduced cost is within the gap of the least one can be
-        optimal. Of their combinations, only those matter that no other combination beats in both work and cost.
+        solution. Only numbers of GPUs whose reduced costs are together within the gap of the least ones can be optimal.
+        Of their combinations, only those matter that no other combination beats in both work and cost.
         """
         least, dual = self.bought(need)
         if need <= 0 or least >= 1e300:
@@ -226,7 +226,10 @@ class GpuOffer(NamedTuple):
         paces, costs, floor = np.unique(self.pace), [], dual * need
         for pace in paces:
             own = self.pace == pace
-            each = np.sort(np.repeat(self.price[own].ravel(), self.room[own].ravel()))[: math.ceil(need / pace)]
+            price, room, most = self.price[own].ravel(), self.room[own].ravel(), math.ceil(need / pace)
+            order = np.argsort(price)
+            order = order[: np.searchsorted(np.cumsum(room[order]), most) + 1]
+            each = np.repeat(price[order], room[order])[:most]
             costs.append(np.concatenate([[0.0], np.cumsum(each)]))
         above = [cost - dual * pace * np.arange(len(cost)) for cost, pace in zip(costs, paces, strict=True)]
         floor += sum(float(x.min()) for x in above)
@@ -235,16 +238,21 @@ class GpuOffer(NamedTuple):
         more = np.maximum(np.ceil(rest / paces * (1 - 1e-12)), 0).astype(int)
         tried = [start - c[n] + c[n + m] for c, n, m in zip(costs, at, more, strict=True) if n + m < len(c)]
         gap = (min(tried, default=math.inf) - floor) * MORE + abs(floor) * 1e-12
-        done, paid = np.zeros(1), np.zeros(1)
-        for cost, x, pace in zip(costs, above, paces, strict=True):
-            numbers = np.flatnonzero(x - x.min() <= gap)
-            require(len(done) * len(numbers) < 5e7, "there are too many numbers of GPUs for this plain program")
-            done, paid = np.add.outer(done, numbers * pace).ravel(), np.add.outer(paid, cost[numbers]).ravel()
+        done, paid, over = np.zeros(1), np.zeros(1), np.zeros(1)
+        for cost, x, pace in zip(costs[:-1], above, paces, strict=False):
             order = np.lexsort((paid, -done))
-            done, paid = done[order], paid[order]
-            better = paid < np.minimum.accumulate(np.concatenate([[np.inf], paid[:-1]]))
-            done, paid = done[better], paid[better]
-        return float(paid[done >= need * (1 - 1e-12)].min(initial=1e300))
+            order = order[paid[order] < np.minimum.accumulate(np.concatenate([[np.inf], paid[order][:-1]]))]
+            excess = x - x.min()
+            numbers = np.flatnonzero(excess <= gap)
+            require(len(order) * len(numbers) < 5e7, "there are too many numbers of GPUs for this plain program")
+            sums = (done, numbers * pace), (paid, cost[numbers]), (over, excess[numbers])
+            done, paid, over = (np.add.outer(old[order], new).ravel() for old, new in sums)
+            near = over <= gap
+            done, paid, over = done[near], paid[near], over[near]
+        # GPUs of the last pace do the rest, as few as possible, since more of them cost more.
+        last = np.maximum(np.ceil((need - done) / paces[-1] * (1 - 1e-12)), 0).astype(int)
+        enough = last < len(costs[-1])
+        return float((paid[enough] + costs[-1][last[enough]]).min(initial=1e300))
 
 
 class GangFleet(Fleet):

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .basics import DEAR, STRETCH, Array, Data, require
+from .basics import DEAR, NEVER, STRETCH, Array, Data, require
 from .packing import PackingRule, Uses
 from .reading.moldable import RawMoldable as Runs
+
+
+class Options(NamedTuple):
+    """Options of a job ``(options,)``: types of workers and PSs, whether all is on one server, and numbers.
+
+    The numbers are those of workers and of slots, and the fewest PSs that do.
+    """
+
+    worker: Array
+    ps: Array
+    together: Array
+    workers: Array
+    slots: Array
+    fewest: Array
+
+    def take(self, which: slice) -> Options:
+        """Return some of the options."""
+        return Options(*(part[which] for part in self))
+
+    def parts(self, begins: int) -> Iterator[Options]:
+        """Yield the options in parts whose tables, for that many begins of runs, have at most `MOST` cells."""
+        step = max(MOST // max(begins, 1), 1)
+        return (self.take(slice(i, i + step)) for i in range(0, len(self.slots), step))
+
+
+MOST = 10**6
+"""Most cells of a table of options and begins of runs."""
 
 
 class MoldablePacking(PackingRule):
@@ -61,19 +88,16 @@ class MoldablePacking(PackingRule):
         return float(min(sums.max(), has[resource]) or has[resource])
 
     @cache  # noqa: B019
-    def options(self, j: int) -> list[tuple[int, int, int, int, int]]:
-        """Return the options of a job with the fewest workers for each duration.
-
-        An option is a worker type, a PS type, whether all is on one server, the number of workers, and of slots.
-        """
-        options = []
-        n = np.arange(1, self.read.chunks[j] + 1)
+    def options(self, j: int) -> Options:
+        """Return the options of a job that fit somewhere, with the fewest workers for each duration of a layout."""
+        listed, n = [np.zeros((6, 0))], np.arange(1, self.read.chunks[j] + 1)
         for layout in self.read.layouts():
+            fewest = self.read.servers(layout)[: n.size]
             slots, first = np.unique(self.read.slots(j, layout, n), return_index=True)
-            finite = np.isfinite(slots)
-            pairs = zip(n[first[finite]].tolist(), slots[finite].tolist(), strict=True)
-            options += [(*layout, number, int(length)) for number, length in pairs]
-        return options
+            fits = (slots <= self.slots) & np.isfinite(fewest[first])
+            kept = first[fits]
+            listed.append(np.stack([*(np.full(kept.size, i) for i in layout), n[kept], slots[fits], fewest[kept]]))
+        return Options(*np.concatenate(listed, axis=1).astype(np.int64))
 
     @cache  # noqa: B019
     def cost(self, which: int, part: int, kind: int, slots: int) -> Array:
@@ -85,12 +109,29 @@ class MoldablePacking(PackingRule):
         return np.asarray(total[:, slots:] - total[:, :-slots])
 
     @cache  # noqa: B019
-    def place(self, which: int, m: int, p: int, together: int, number: int, slots: int) -> Array:
-        """Return what the cheapest placement of an option costs, by the window of slots in which it runs."""
-        costs = [self.cost(which, part, kind, slots) for part, kind in enumerate((m, p)[: 2 - self.ring])]
-        return self.cheapest(
-            (m, p, together, number), costs, self.room[m][:, None], self.has[:, :, None] * STRETCH, DEAR
-        )
+    def lowest(self, which: int, part: int, kind: int, slots: int) -> Array:
+        """Return the least cost of a worker or PS on any server where one fits, by begin; 0 where a run ends too late.
+
+        Elsewhere costs may overflow: prices of a capacity of 0 have no limit.
+        """
+        fits = (self.need[1][kind] <= self.has * STRETCH).all(axis=1) if part else self.room[kind] > 0
+        least = self.cost(which, part, kind, slots)[fits].min(axis=0)
+        return np.asarray(np.pad(least, (0, self.slots + 1 - len(least))))
+
+    def promise(self, j: int, worth: Array, which: int, options: Options) -> Array:
+        """Return ``(options, begins)`` what runs are worth less what they pay at least, for begins from the arrival on.
+
+        Workers and PSs are paid as on the cheapest servers; PSs are as few as can be.
+        """
+        first, ends = self.earliest[j], np.arange(self.earliest[j], self.slots + 1) + options.slots[:, None]
+        paid = np.zeros(ends.shape, np.int64)
+        parts = ((options.worker, options.workers), (options.ps, options.fewest))
+        for part, (kind, number) in enumerate(parts[: 2 - self.ring]):
+            pairs, row = np.unique(kind * (self.slots + 1) + options.slots, return_inverse=True)
+            kinds = (divmod(pair, self.slots + 1) for pair in pairs.tolist())
+            each = np.stack([self.lowest(which, part, *pair)[first:] for pair in kinds])
+            paid += number[:, None] * each[row]
+        return np.asarray(np.where(ends <= self.slots, worth[np.minimum(ends, self.slots)], NEVER) - paid)
 
     def cheapest(self, option: Sequence[int], costs: Sequence[Array], room: Array, free: Array, dear: float) -> Array:
         """Return what the cheapest placement of an option costs, by window; `dear` where it does not fit.
@@ -103,7 +144,7 @@ class MoldablePacking(PackingRule):
         if self.ring:
             whole = np.where(room >= number, number * cost, dear).min(axis=0)
             return whole if together else spread(cost, everywhere, number, dear)
-        best = np.full(cost.shape[1], dear)
+        best, least = np.full(cost.shape[1], dear), cost.min(axis=0, where=room > 0, initial=dear)
         ps_per_worker = self.workers[m]["bandwidth_gbps"] / self.servers[p]["bandwidth_gbps"] / STRETCH
         for g in [number] if together else range(min(number - 1, room.max()) + 1):
             s = max(1, math.ceil((number - g) * ps_per_worker))
@@ -111,7 +152,7 @@ class MoldablePacking(PackingRule):
             fits = (room >= g) & (needed[:, None] <= free).all(axis=1)
             for c in np.flatnonzero(fits.any(axis=1)):
                 own = np.where(fits[c], g * cost[c] + s * costs[1][c], dear)
-                if (own < best).any():
+                if (own + (number - g) * np.where(own < dear, least, 0) < best).any():
                     others = everywhere - room * (np.arange(len(room)) == c)[:, None]
                     best = np.minimum(best, own + spread(cost, others, number - g, dear))
         return best
@@ -145,25 +186,35 @@ class MoldablePacking(PackingRule):
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
         require(not uses, "trees of moldable jobs branch on ends only")
-        first, best, upper = self.earliest[j], worth[-1], []
-        # Costs may overflow on servers where a PS does not fit: prices of a capacity of 0 have no limit.
-        hosts = [(need <= self.has * STRETCH).all(axis=1) for need in self.need[1]]
-        for option in self.options(j):
-            m, p, _, number, slots = option
-            if first + slots <= self.slots:
-                usable = self.cost(which, 0, m, slots)[self.room[m] > 0, first:].min(axis=0) * number
-                if not self.ring:
-                    usable = usable + self.cost(which, 1, p, slots)[hosts[p], first:].min(axis=0, initial=DEAR)
-                upper.append(((worth[first + slots : self.slots + 1] - usable).max(), option))
-        for most, option in sorted(upper, reverse=True):
-            if most <= best:
-                break
-            paid = self.place(which, *option)
-            if self.covers:
-                until = self.shared(which, j, option[0], option[3])
-                paid = paid + (until[option[4] :] - until[: -option[4]])
-            best = max(best, (worth[first + option[4] : -1] - paid[first:]).max())
-        return int(best)
+        first, best = self.earliest[j], int(worth[-1])
+        for options in self.options(j).parts(self.slots + 1 - first):
+            promise = self.promise(j, worth, which, options)
+            most = promise.max(axis=1)
+            for i in np.argsort(-most).tolist():
+                if most[i] <= best:
+                    break
+                best = max(best, self.profit(j, worth, which, [int(part[i]) for part in options], promise[i], best))
+        return best
+
+    def profit(self, j: int, worth: Array, which: int, option: Sequence[int], promise: Array, least: int) -> int:
+        """Return the largest worth less payment of the runs of an option, or `least` if none is above that.
+
+        `promise` is the option's row of :meth:`promise`.
+        """
+        (m, p, together, number, slots, _), first = option, self.earliest[j]
+        begin, shared = np.flatnonzero(promise > least), np.zeros(1, np.int64)
+        if self.covers:
+            until = self.shared(which, j, m, number)
+            shared = until[begin + first + slots] - until[begin + first]
+            near = promise[begin] - shared > least
+            begin, shared = begin[near], shared[near]
+        if not begin.size:
+            return least
+        begin = begin + first
+        costs = [self.cost(which, i, kind, slots)[:, begin] for i, kind in enumerate((m, p)[: 2 - self.ring])]
+        room, free = self.room[m][:, None], self.has[:, :, None] * STRETCH
+        paid = self.cheapest((m, p, together, number), costs, room, free, DEAR)
+        return max(least, int((worth[begin + slots] - paid - shared).max()))
 
 
 def spread(cost: Array, room: Array, number: int, dear: float) -> Array:

@@ -87,7 +87,7 @@ class CheapestRun(Timed):
     def least(self, j: int, offer: Offer) -> float:
         """Return the cost of the cheapest run of a job."""
         lower, best = [], math.inf
-        for option in self.options(j):
+        for option in zip(*(part.tolist() for part in self.options(j)[:5]), strict=True):
             m, p, _, n, slots = option
             price = offer(slots)[1]
             if price.shape[2]:

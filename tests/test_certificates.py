@@ -20,6 +20,7 @@ import zhou_cases
 from certified import EXAMPLES, checker, plain, signed, spoiled
 
 from schedgap import instances
+from schedgap.certificates.hadar import GpuOffer
 from schedgap.harness.engine.certificates import checked, export, read
 from schedgap.harness.engine.result import packed
 from schedgap.harness.engine.sealed import KeptFile, digest
@@ -389,6 +390,20 @@ def test_prices_where_no_parameter_server_fits_prove_nothing() -> None:
     prices = [0] * 6 * slots + [2**62 + 2**56] * slots + [0] * slots
     proof = {"problem": "zhou.ps.weight", "slot_s": 1.0, "slots": slots, "unit": 2.0**-40, "prices": [prices]}
     assert float(checker.proved(proof, json.loads(to_json(one)))[1]) == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whole_gpus_cost_what_the_best_of_all_numbers_costs(seed: int) -> None:
+    """A job buys the cheapest numbers of GPUs of up to four classes, two of which may be equally fast."""
+    rng = np.random.default_rng(seed)
+    classes, slots = int(rng.integers(1, 5)), int(rng.integers(1, 3))
+    pace, room = rng.integers(1, 6, classes) / 4, rng.integers(0, 4, (classes, slots))
+    offer = GpuOffer(rng.integers(0, 9, (classes, slots)).astype(float), room, pace)
+    need = float(rng.random() * (room * pace[:, None]).sum() * 1.1)
+    numbers = np.indices(tuple(room.ravel() + 1)).reshape(room.size, -1)
+    enough = np.repeat(pace, slots) @ numbers >= need * (1 - 1e-12)
+    costs = (offer.price.ravel() @ numbers)[enough]
+    assert offer.whole(need) == pytest.approx(costs.min(initial=1e300))
 
 
 def test_prices_that_overflow_make_no_rest_free() -> None:

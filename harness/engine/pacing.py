@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from schedgap.instances import clock
 
-RESERVE = 0.18
+RESERVE = 0.1
 """Fraction of a run's time that is kept for the work after the searches: bounds are certified, and tables are made."""
 
 LEAST_S, MOST_S = 2.0, 6.0
