@@ -37,6 +37,15 @@ def test_the_largest_gap_that_falls_goes_on() -> None:
     assert pacer.next(["a", "b", "c", "d"]) == "d"  # has no schedule at all
 
 
+def test_a_search_that_has_had_many_seconds_lets_others_go_on() -> None:
+    pacer = Pacer()
+    for key, gap in {"a": GOOD + 0.02, "b": GOOD + 0.005}.items():
+        pacer.note(key, gap)
+    assert pacer.next(["a", "b"]) == "a"
+    pacer.given_s["a"] = 4 * MOST_S  # five times as many as the other one, for four times the distance
+    assert pacer.next(["a", "b"]) == "b"
+
+
 def test_seconds_end_with_the_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: now[0]))

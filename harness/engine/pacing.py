@@ -62,6 +62,8 @@ class Pacer:
 
     began: float = field(default_factory=time.monotonic)
     gaps: dict[str, list[float]] = field(default_factory=dict)
+    given_s: dict[str, float] = field(default_factory=dict)
+    """Seconds that each search has been given beyond its first ones."""
     compiling: dict[str, float] = field(default_factory=dict)
     """Maps the keys of tasks whose workers compile to the time since when they do."""
 
@@ -77,13 +79,17 @@ class Pacer:
         self.gaps.setdefault(key, []).append(gap)
 
     def next(self, keys: Sequence[str]) -> str:
-        """Return the search that goes on next: of those whose gap still falls, the one with the largest gap."""
+        """Return the search that goes on next.
+
+        Of those whose gap still falls, it is the one that is farthest above :data:`GOOD` for the seconds that it has
+        had. Otherwise one with a large gap, which falls slowly, would take the seconds of all others.
+        """
         return max(keys, key=self._promise)
 
     def _promise(self, key: str) -> tuple[bool, float]:
         *before, gap = self.gaps[key]
         falls = not before or math.isinf(gap) or gap < before[-1] * (1 - STALLED)
-        return falls, gap
+        return falls, self._excess(key, key) / (MOST_S + self.given_s.get(key, 0.0))
 
     def seconds(self, key: str, run_s: float, others: Sequence[str], workers: int) -> float:
         """Return the seconds that a search is given; 0 once the time of the run is used.
@@ -96,7 +102,9 @@ class Pacer:
             return 0.0
         own = self._excess(key, key)
         share = own / (own + sum(self._excess(other, key) for other in others))
-        return min(max(left_s * workers * share, LEAST_S), left_s)
+        given_s = min(max(left_s * workers * share, LEAST_S), left_s)
+        self.given_s[key] = self.given_s.get(key, 0.0) + given_s
+        return given_s
 
     def _excess(self, key: str, if_unknown: str) -> float:
         gap = self.gaps.get(key, self.gaps[if_unknown])[-1]
