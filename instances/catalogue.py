@@ -1,9 +1,9 @@
 """Loading instances by reference.
 
 A reference is ``gen/<spec>`` (a seeded generator), ``paper/<example>`` (a worked example), ``worst/<name>`` (the worst
-instance found for an algorithm), or the path of a ``.json`` or ``.toml`` file that holds an instance or a generator
-spec. ``?key=value&…`` overrides parameters of a generator. ``slot_s`` also works on other instances and preserves the
-end of the horizon.
+instance found for an algorithm), ``family/<name>`` (a worst case with a parameter), or the path of a ``.json`` or
+``.toml`` file that holds an instance or a generator spec. ``?key=value&…`` overrides parameters of a generator.
+``slot_s`` also works on other instances and preserves the end of the horizon.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from schedgap.instances import canonical
+from schedgap.instances import (
+    canonical,
+    families,  # noqa: F401 -- they register what they define
+)
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.generate import generate
 from schedgap.instances.generate.core import Scalar, number, usual_of
@@ -32,7 +35,7 @@ from schedgap.instances.parameters import pairs
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Horizon, Instance
 
-KINDS = ("gen", "paper", "worst")
+KINDS = ("gen", "paper", "worst", "family")
 """First parts of references; each is a folder inside this package."""
 
 SUFFIXES = (".json", ".toml")

@@ -388,4 +388,4 @@ def rate(instance: Instance, i: int, cpus: float, memory_gb: float) -> float:
 
 def test_package_doctest() -> None:
     assert instances.load("paper/oef-eq1").cluster.gpus == 2
-    assert set(KINDS) == {"gen", "paper", "worst"}
+    assert set(KINDS) == {"gen", "paper", "worst", "family"}

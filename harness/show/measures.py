@@ -584,6 +584,7 @@ AUDIT = listed(
     Measure("found", "found", "The cases tried, and the numbers that decide the verdict."),
     Measure("numbers", "numbers", "Key figures by name.", DATA),
     Measure("witnesses", "witnesses", "Smallest instances that show the effect, with the command for each.", DATA),
+    Measure("refuted", "refuted", "A guarantee that a row of the check states and a verified decision exceeds."),
     Measure("reason", "why", "Why the check failed."),
     Measure("seconds", "time", "Time for the check.", SECONDS, "s", "min", clock=True),
 )  # fmt: skip

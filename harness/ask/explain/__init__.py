@@ -240,4 +240,6 @@ def _guarantee(spec: HeuristicSpec, instance: Instance) -> str:
     if guarantee is None:
         return "None."
     bound = f": at most {number(guarantee.factor, side='at most')} times from the optimum" if guarantee.factor else ""
+    if guarantee.factor and spec.shown is not None:
+        bound += ", says the theorem; a row states it if its run shows it"
     return f"{clean(guarantee.text, 80)} on {name}{bound}."

@@ -56,7 +56,7 @@ def page(audit: Audit) -> Page:
         headline=audit.headline,
         groups=groups(audit.rows),
         legend=explained(AUDIT, [audit.rows]),
-        notes=[(finding.id, finding.text) for finding in audit.rows if not finding.ok],
+        notes=[(finding.id, finding.refuted or finding.text) for finding in audit.rows if not finding.ok],
         counts=[(str(count), name) for name, count in counts.items()],
         last=frame.noted("witnesses", "Witnesses", listed),
     )

@@ -12,12 +12,14 @@ import numpy as np
 from schedgap import models
 from schedgap.harness.check import TOLERANCE, judge_asked
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.studies.adversary.families import FamilyPoint, point
 from schedgap.harness.studies.audit.row import Count, Finding, Witness
 from schedgap.harness.studies.compare.methods import promised_of
 from schedgap.harness.studies.compare.row import Row
 from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances import load
 from schedgap.instances.catalogue import references
+from schedgap.instances.families import HARD
 from schedgap.instances.schema import Instance
 from schedgap.models.engine.solve import SolveOptions
 
@@ -26,7 +28,8 @@ class ClaimLab(Count):
     """The test of one claim, with the count of its cases; it repeats exactly for the same claim, seed and effort.
 
     `effort` multiplies the number of random cases. `numbers` has the key figures by name; `also` has witnesses in
-    addition to the smallest counterexample.
+    addition to the smallest counterexample. `refuted` names a guarantee that a row states and a verified decision
+    exceeds.
     """
 
     def __init__(self, claim: str, seed: int = 0, effort: float = 1.0) -> None:
@@ -34,6 +37,7 @@ class ClaimLab(Count):
         self.claim, self.seed, self.effort = claim, seed, effort
         self.numbers: Mapping[str, Any] = {}
         self.also: Sequence[Witness] = ()
+        self.refuted = ""
         self._narrower: list[Count] = []
 
     def within(self, scope: str) -> Count:
@@ -44,7 +48,8 @@ class ClaimLab(Count):
     def finding(self, text: str) -> Finding:
         """Return the finding; `text` describes the cases that were tried."""
         counts = [Count(**count.as_dict()) for count in (self, *self._narrower)]
-        return Finding(self.claim, counts, text, self.numbers, [w for w in (self.witness, *self.also) if w])
+        witnesses = [w for w in (self.witness, *self.also) if w]
+        return Finding(self.claim, counts, text, self.numbers, witnesses, self.refuted)
 
     def rng(self, name: str = "") -> np.random.Generator:
         """Return a random number generator for this claim; each name has its own stream."""
@@ -94,6 +99,7 @@ def measured(
     outside, ratios = Count("beyond the assumptions"), list[tuple[float, float, Witness]]()
     for instance in (*drawn, *(load(ref) for ref in references() if ref.startswith("worst/"))):
         row = certified(instance, [method, *exact])[method]
+        lab.refuted = lab.refuted or (f"{method}: {row.refuted}" if row.refuted else "")
         if (ratio := row.ratio_at_least) is None or (promised := promised_of(row, instance)) is None:
             continue
         exceeded = promised.factor is not None and ratio > promised.factor * (1 + TOLERANCE)
@@ -114,6 +120,21 @@ def measured(
     text += f"; largest ratio to a verified decision {ratio:.4g}, where {factor:.4g} is promised"
     more = f"; exceeded {outside.failed} times on {outside.tested} more that violate an assumption"
     return text + (more if outside.tested else "")
+
+
+def on_family(lab: ClaimLab, family: str, method: str, value: int, against: str) -> FamilyPoint:
+    """Count whether a method keeps its guarantee at a value of a family's parameter; return what was found.
+
+    A witness is replayed with the method `against`, which does better. `family` may have further settings.
+    """
+    name, _, settings = family.partition("?")
+    found = point(HARD.get(name), method, value, settings)
+    instance = load(found.ref)
+    shows = f"a verified decision is {found.ratio:.4g} times better than {method}; {found.guarantee} there"
+    lab.add(not found.exceeded, instance, [method, against], shows)
+    if found.shown and found.exceeded:
+        lab.refuted = f"{method} on {instance.name}: {found.guarantee}, but {shows}"
+    return found
 
 
 class Printed(NamedTuple):

@@ -128,7 +128,8 @@ class Finding(DataRow, Result):
 
     `counts` has the cases within the scope that the paper states, then those within narrower scopes; it is empty if the
     check failed. `description` says which cases were tried, and `numbers` has the key figures. `witnesses` begin with
-    the smallest counterexample; `folder` is the results folder that holds them, if they were saved.
+    the smallest counterexample; `folder` is the results folder that holds them, if they were saved. `refuted` names a
+    guarantee that a row of the check states and a verified decision exceeds; it is empty if there is none.
     """
 
     measures: ClassVar[MeasureTable] = AUDIT
@@ -138,6 +139,7 @@ class Finding(DataRow, Result):
     description: str = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     witnesses: Sequence[Witness] = ()
+    refuted: str = ""
     reason: str | None = None
     seconds: float = 0.0
     folder: Path | None = None
@@ -155,13 +157,14 @@ class Finding(DataRow, Result):
         return f"{self.id}: {self.status}"
 
     @property
-    def ok(self) -> bool:
-        """True if the check completed; a refuted claim is a valid result."""
+    def finished(self) -> bool:
+        """True if the check completed."""
         return bool(self.counts)
 
     @property
-    def finished(self) -> bool:
-        return self.ok
+    def ok(self) -> bool:
+        """True if the check completed and no row stated a false guarantee; a refuted claim is a valid result."""
+        return self.finished and not self.refuted
 
     @property
     def stated(self) -> Count:
@@ -171,7 +174,7 @@ class Finding(DataRow, Result):
     @property
     def verdict(self) -> str | None:
         """``confirmed``, ``refuted``, ``only for …`` or ``not testable``; ``None`` if the check failed."""
-        return decide(self.stated, self.counts[1:]) if self.ok else None
+        return decide(self.stated, self.counts[1:]) if self.finished else None
 
     @property
     def status(self) -> str:
@@ -181,7 +184,7 @@ class Finding(DataRow, Result):
     @property
     def text(self) -> str:
         """The description of the cases, or the reason for the failure."""
-        return self.description if self.ok else f"failed: {self.reason}"
+        return self.description if self.finished else f"failed: {self.reason}"
 
     def content(self) -> dict[str, Any]:
         data: dict[str, Any] = plain(replace(self, folder=None).as_dict())
@@ -193,9 +196,9 @@ class Finding(DataRow, Result):
     def holds(self) -> str:
         if any(not 0 <= count.failed <= count.tested for count in self.counts):
             raise ValueError("it failed in more cases than it was tried in")
-        if self.ok == bool(self.reason):
+        if self.finished == bool(self.reason):
             raise ValueError("it needs either counts or a reason why it failed")
-        return f"{self.verdict} follows from its counts, which are the run's word" if self.ok else ""
+        return f"{self.verdict} follows from its counts, which are the run's word" if self.finished else ""
 
     def files(self) -> Mapping[str, bytes]:
         """Return the witnesses as files."""
@@ -207,6 +210,7 @@ class Finding(DataRow, Result):
         if content["id"] not in CLAIMS:
             raise ValueError(f"claim {content['id']!r} is not known here")
         fields = {name: content[name] for name in ("id", "reason", "seconds", "key")} | {"folder": stored.path}
+        fields["refuted"] = content.get("refuted", "")
         if content["status"] == "done":
             stated = {name: content[name] for name in ("scope", "tested", "failed")}
             fields |= {
@@ -235,7 +239,7 @@ class Finding(DataRow, Result):
         """Return the columns by name."""
         return {
             **{name: getattr(self.claim, name) for name in ("id", "paper", "location", "claim", "scope", "how")},
-            "status": "done" if self.ok else FAILED,
+            "status": "done" if self.finished else FAILED,
             "verdict": self.verdict,
             "tested": self.stated.tested,
             "failed": self.stated.failed,
@@ -252,6 +256,7 @@ class Finding(DataRow, Result):
                 }
                 for i, witness in enumerate(self.witnesses)
             ],
+            "refuted": self.refuted,
             "reason": self.reason,
             "seconds": self.seconds,
         }

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedgap.harness.check import judge
-from schedgap.harness.studies.audit.lab import ClaimLab, certified, measured, solved
+from schedgap.harness.studies.audit.lab import ClaimLab, certified, measured, on_family, solved
 from schedgap.harness.studies.audit.row import claim
 from schedgap.heuristics.zhou.batches import Plan, Way, a_maxweight, lacking, online
 from schedgap.instances import load
@@ -155,8 +155,10 @@ def theorem_6_printed(lab: ClaimLab) -> str:
     return f"not optimal in {lab} cases ({how})"
 
 
-def ratios(lab: ClaimLab, arch: str, method: str, exact: str, assumed: bool = True) -> str:
-    """Measure a ratio on instances that mostly meet the assumptions, and on tiny ones that mostly do not.
+def ratios(
+    lab: ClaimLab, arch: str, method: str, exact: str, assumed: bool = True, families: Mapping[str, Sequence[int]] = {}
+) -> str:
+    """Measure a ratio on instances that mostly meet the assumptions, on tiny ones that mostly do not, and on families.
 
     If the theorem assumes nothing about jobs (`assumed` is false), all instances count.
     """
@@ -169,7 +171,9 @@ def ratios(lab: ClaimLab, arch: str, method: str, exact: str, assumed: bool = Tr
         a = view(instance).architectures[arch]
         return not assumed or bool(a.meets_assumptions.all())
 
-    return measured(lab, drawn, *names, what, inside)
+    text = measured(lab, drawn, *names, what, inside)
+    found = [on_family(lab, name, names[0], value, names[1][0]) for name, some in families.items() for value in some]
+    return "; ".join([text, *(f"{one.ratio:.4g} on {one.ref}, where {one.guarantee}" for one in found)])
 
 
 BOTH = "jobs all of whose schedules meet both assumptions"
@@ -188,6 +192,13 @@ RATIOS = {
 }
 """By theorem: the claim, its scope, the problem, the algorithm, and the model that solves the problem."""
 
+FAMILIES: Mapping[str, Mapping[str, Sequence[int]]] = {
+    "Theorem 3.ra": {"zhou-cheap": (1, 16)},
+    "Lemma 1": {"zhou-lone": (4, 10), "zhou-blockers": (40, 160)},
+    "Lemma 1.ra": {"zhou-lone": (4, 10), "zhou-blockers": (40, 160)},
+}
+"""By theorem and architecture: families on which the algorithm gets close to the ratio, and parameters."""
+
 for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "rings")):
     for _theorem, (_text, _scope, _problem, _method, _exact) in RATIOS.items():
         claim(
@@ -197,6 +208,7 @@ for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "ri
             scope=_scope,
             how=f"against the certified optimum of {_problem}; confirmed means: not exceeded on the instances tried",
             **{"arch": _arch, "method": _method, "exact": _exact, "assumed": _scope == BOTH},
+            families=FAMILIES.get(_theorem + _suffix, {}),
         )(ratios)
 
 

@@ -1,0 +1,43 @@
+"""A family on which the walk-through's admission is far from optimal: the first job pays nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedgap.instances.families.registry import HardSpec, hard
+from schedgap.instances.moldable import Runs
+from schedgap.instances.random_instances.admission import instance, job
+from schedgap.instances.schema import Instance, rule
+
+
+class Rising(HardSpec):
+    """Jobs worth 1, 2, 4, …, doubled as long as they are at most `top`, of which one can run."""
+
+    top: int = rule("a whole value, 2 to 10^6", ge=2, le=10**6, default=1024)
+
+
+def last_one(given: Instance, problem: str) -> Runs:
+    """Return the run of the last job, in the only slot."""
+    one, nothing = np.ones(1, np.int64), np.zeros(1, np.int64)
+    last = nothing + len(given.jobs) - 1
+    return Runs(last, one, one, nothing, nothing, nothing, nothing, one, one)
+
+
+@hard(
+    "admission-rising",
+    Rising,
+    methods=("admission.online",),
+    parameter="top",
+    values=(2, 4, 16, 256, 4096),
+    answer=last_one,
+    growth="the largest value U",
+    exponent=1.0,
+)
+def rising(spec: Rising) -> Instance:
+    """Return jobs worth 1, 2, 4, …, U that all want the only worker in the only slot, in ascending order.
+
+    Prices begin at 0, so the first job pays nothing and is admitted, and nothing is ever taken back. Then the price is
+    above U. Prices that begin at 0 protect nothing for later jobs, however much is known of their values.
+    """
+    wanted = [job(1, 1, worth=float(2**i), transfer_s=0.0) for i in range(spec.top.bit_length())]
+    return instance(wanted, (("w", 1, 1),), slots=2)

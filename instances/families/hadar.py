@@ -1,0 +1,169 @@
+"""Families on which Hadar is far from optimal: newcomers that outbid, a long job, a late job, small jobs first.
+
+All jobs have constant utilities: one earns all of it if it completes by the horizon. In all but the last family there
+is one GPU, and so one price: ``U_min`` while the GPU is free, ``U_max`` while it is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from schedgap.instances.families.registry import HardSpec, hard
+from schedgap.instances.random_instances.hadar import linear
+from schedgap.instances.schema import Instance, rule
+from schedgap.instances.views.hadar import HadarSchedule, view
+
+GPU = "a"
+
+
+def worth(amplitude: float, slots: int, begin: int = 0, gpus: int = 1) -> dict[str, Any]:
+    """Return a job that takes a number of slots on `gpus` GPUs from slot `begin` on, and is worth `amplitude`."""
+    utility = {"kind": "constant", "amplitude": amplitude}
+    return {"gpus": gpus, "epochs": slots * gpus, "rates": {GPU: 1.0}, "utility": utility, "submit_s": float(begin)}
+
+
+def scheduled(instance: Instance, jobs: Iterable[int]) -> HadarSchedule:
+    """Return a schedule on one server: at any time that it is free, the most valuable of these jobs that has arrived.
+
+    It runs until it completes. A job that would end after the horizon never starts.
+    """
+    v = view(instance)
+    left, now, entries = set(jobs), 0, list[tuple[int, int, int, int]]()
+    slots = v.rounds(np.arange(v.size), v.workload.work)[:, 0].astype(int).tolist()
+    worth = v.utilities.value(np.arange(v.size), 1.0).tolist()
+    while left := {job for job in left if max(now, v.arrival[job]) + slots[job] <= v.slots}:
+        now = max(now, min(int(v.arrival[job]) for job in left))
+        job = max((job for job in left if v.arrival[job] <= now), key=lambda job: worth[job])
+        entries += [(job, t, 0, int(v.workload.gpus[job])) for t in range(now, now + slots[job])]
+        now += slots[job]
+        left -= {job}
+    return HadarSchedule.of(np.array(entries, np.int64))
+
+
+def undisturbed(instance: Instance, problem: str) -> HadarSchedule:
+    """Return the schedule in which no job is preempted."""
+    return scheduled(instance, range(len(instance.jobs)))
+
+
+def small_ones(instance: Instance, problem: str) -> HadarSchedule:
+    """Return the schedule of all jobs but the first."""
+    return scheduled(instance, range(1, len(instance.jobs)))
+
+
+def last_alone(instance: Instance, problem: str) -> HadarSchedule:
+    """Return the schedule of the last job alone."""
+    return scheduled(instance, [len(instance.jobs) - 1])
+
+
+class Outbidding(HardSpec):
+    """Jobs that outbid each other; the last one is worth nearly ``1 + rise`` times as much as the first one."""
+
+    jobs: int = rule("a whole number of jobs, 2 to 1000", ge=2, le=1000, default=20)
+    slots: int = rule("slots of a job, 2 to 1000", ge=2, le=1000, default=7)
+    rise: float = rule("a positive rise, at most 10", gt=0, le=10, default=0.27)
+
+
+@hard(
+    "hadar-outbidding",
+    Outbidding,
+    methods=("hadar.online", "hadar.online?payoff=lifetime", "hadar.hadare"),
+    parameter="jobs",
+    values=(5, 10, 20, 40, 80),
+    answer=undisturbed,
+    growth="n − ⌈(n − 1)/L⌉ jobs of L slots complete, and Hadar completes one",
+    exponent=1.0,
+)
+def outbidding(spec: Outbidding) -> Instance:
+    """Return `jobs` of `slots` slots on one GPU, one every ``slots − 1`` slots, each worth slightly more than the last.
+
+    Each arrives when its predecessor has one slot left. Hadar plans all jobs anew in each round, and the newcomer has
+    the higher payoff, so it takes the GPU. Nobody has time to come back: all but the last earn nothing. Without
+    preemption all complete, each one slot later than the one before, but for one in `slots`.
+
+    With the payoff (8) a job also pays for the slots that it still needs, so the newcomer must be worth more by that:
+    a rise of a quarter over all jobs suffices, whatever their number.
+    """
+    each = [worth(1 + spec.rise * i / spec.jobs, spec.slots, (spec.slots - 1) * i) for i in range(spec.jobs)]
+    return linear(each, {GPU: 1}, slots=(spec.slots - 1) * spec.jobs + 1)
+
+
+class LongFirst(HardSpec):
+    """A long job that is worth ``1 + more``, and a small one worth 1 in each of its slots but the first."""
+
+    slots: int = rule("slots of the long job, 2 to 10000", ge=2, le=10_000, default=20)
+    more: float = rule("what the long job is worth more, at most 10", gt=0, le=10, default=0.25)
+
+
+@hard(
+    "hadar-long-first",
+    LongFirst,
+    methods=("hadar.online", "hadar.online?mode=incremental&payoff=lifetime", "hadar.hadare"),
+    parameter="slots",
+    values=(5, 10, 20, 40, 80, 160),
+    answer=small_ones,
+    growth="(L − 1)/(1 + more)",
+    exponent=1.0,
+)
+def long_first(spec: LongFirst) -> Instance:
+    """Return a job of `slots` slots, which blocks the only GPU, and jobs of one slot, which arrive one by one.
+
+    The long job is worth slightly more than a small one, so no small job outbids it; together they are worth as many
+    times more as there are. Utility per GPU and slot (``order=density``) would choose them.
+    """
+    small = [worth(1.0, 1, t) for t in range(1, spec.slots)]
+    return linear([worth(1 + spec.more, spec.slots), *small], {GPU: 1}, slots=spec.slots)
+
+
+class LateJob(HardSpec):
+    """Two jobs: the first is worth 1, the second `value`."""
+
+    value: int = rule("a whole value, 1 to 10^6", ge=1, le=10**6, default=11)
+
+
+@hard(
+    "hadar-late",
+    LateJob,
+    methods=("hadar.online?mode=incremental&payoff=lifetime",),
+    parameter="value",
+    values=(4, 11, 100, 1000, 10_000),
+    answer=last_alone,
+    growth="the value v, where 2α = 2 ln 16v",
+    exponent=1.0,
+)
+def late_job(spec: LateJob) -> Instance:
+    """Return a job of two slots that takes the only GPU, and a better one of one slot that arrives in the second slot.
+
+    Without preemption the first one stays. It fills the GPU, so the price rises from ``U_min = 1/16`` to ``U_max = v``
+    in one step, for which it paid ``U_min``. The proof of Theorem 2 takes the rise to be the derivative of the price
+    times the step, which is ``ln(16v)`` times ``U_min``. Two jobs suffice to refute the ratio from v = 11 on.
+    """
+    return linear([worth(1.0, 2), worth(float(spec.value), 1, 1)], {GPU: 1}, slots=2)
+
+
+class SmallFirst(HardSpec):
+    """Small jobs on a server of `gpus` GPUs, worth 1 altogether, and then one that needs all of it, worth `gpus`."""
+
+    gpus: int = rule("GPUs of the server, 2 to 512", ge=2, le=512, default=8)
+
+
+@hard(
+    "hadar-small-first",
+    SmallFirst,
+    methods=("hadar.online?mode=incremental", "hadar.online?mode=incremental&payoff=lifetime"),
+    parameter="gpus",
+    values=(2, 4, 8, 16, 32),
+    answer=last_alone,
+    growth="at least the number of GPUs",
+    exponent=1.0,
+)
+def small_first(spec: SmallFirst) -> Instance:
+    """Return a small job of two slots for each GPU of a server, and a gang for all of it that arrives one slot later.
+
+    One small job on one GPU is enough to keep the gang out until the horizon. Prices let small jobs in as long as they
+    are worth more than a GPU costs, and the first one always is.
+    """
+    small = [worth(1 / spec.gpus, 2) for _ in range(spec.gpus)]
+    return linear([*small, worth(float(spec.gpus), 1, 1, gpus=spec.gpus)], {GPU: spec.gpus}, slots=2)

@@ -1,0 +1,45 @@
+"""A family on which OEF's rounding is far from the largest efficiency: envy-freeness has a price."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedgap.instances.families.registry import HardSpec, hard
+from schedgap.instances.random_instances.oef import of_matrix
+from schedgap.instances.schema import Instance, rule
+from schedgap.instances.views.oef import Allocation
+
+
+class OneFast(HardSpec):
+    """Tenants, of which one is faster on the second type by the square of their number; the rest are not."""
+
+    tenants: int = rule("a whole number of tenants, 2 to 200", ge=2, le=200, default=10)
+
+
+def fast_to_fast(given: Instance, problem: str) -> Allocation:
+    """Return the allocation in which the first tenant has the fast device and the second one the slow one."""
+    devices = np.zeros((len(given.tenants), 2))
+    devices[0, 1] = devices[1, 0] = 1.0
+    return Allocation(devices)
+
+
+@hard(
+    "oef-one-fast",
+    OneFast,
+    methods=("oef.rounding", "oef.rounding_tijdeman"),
+    parameter="tenants",
+    values=(2, 4, 8, 16, 32),
+    answer=fast_to_fast,
+    growth="tends to n/2: the price of envy-freeness, not a loss of rounding",
+    exponent=1.0,
+)
+def one_fast(spec: OneFast) -> Instance:
+    """Return n tenants and a device of each of two types; the first tenant is n² times as fast on the second type.
+
+    Everybody else is equally fast on both types, so that a bundle is worth its number of devices to them. Nobody may
+    hold more of it than they do: the first tenant gets 2/n of a device, although nearly all efficiency is in giving it
+    the fast one. No rounding can undo this; it is what envy-freeness costs.
+    """
+    speedups = np.ones((spec.tenants, 2))
+    speedups[0, 1] = float(spec.tenants**2)
+    return of_matrix(speedups, (1, 1))
