@@ -29,7 +29,7 @@ from schedgap.instances import (
 )
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.generate import generate
-from schedgap.instances.generate.core import Scalar, number, usual_of
+from schedgap.instances.generate.core import GeneratorParameter, Scalar, described, number, usual_of
 from schedgap.instances.generate.workload import slots_until
 from schedgap.instances.parameters import pairs
 from schedgap.instances.registry import unknown
@@ -95,13 +95,8 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
         return _with_slots(ref, dict(overrides or {}), ref.name)
     if not isinstance(ref, str | Path):
         raise TypeError(f"an instance reference is a string such as 'gen/200jobs' or a path, not {type(ref).__name__}")
-    if len(str(ref)) > MAX_REFERENCE or CONTROL.search(str(ref)):
-        shown = f"{str(ref)[:60]!r}"
-        raise UnknownNameError(f"{shown}: a reference is one line of at most {MAX_REFERENCE} characters")
-    # The whole string may be the path of a file whose name contains a question mark.
-    target, _, query = (str(ref), "", "") if isinstance(ref, Path) or os.path.exists(ref) else ref.partition("?")
-    settings = pairs(query, repr(str(ref)), "?load=1.2&seed=7", InstanceError) if query else {}
-    changes: dict[str, Scalar] = {**settings, **(overrides or {})}
+    target, stated = _split(ref)
+    changes: dict[str, Scalar] = {**stated, **(overrides or {})}
     document, name = _document(target)
     if "generator" in document:
         return generate(document, changes, name=labelled(name, changes), where=labelled(target, changes))
@@ -109,6 +104,28 @@ def load(ref: str | Path | Instance, overrides: Mapping[str, Scalar] | None = No
     if target != read.name and borrowed(read):  # a headline would be about the packaged instance
         read = read.model_copy(update={"name": name})
     return _with_slots(read, changes, target)
+
+
+def parameters(ref: str | Path) -> list[GeneratorParameter]:
+    """Return the parameters of a generated instance with their values and ranges; an instance of a file has none.
+
+    It raises what :func:`load` raises.
+    """
+    target, changes = _split(ref)
+    document, _ = _document(target)
+    return described(document, changes, labelled(target, changes)) if "generator" in document else []
+
+
+def _split(ref: str | Path) -> tuple[str, dict[str, Scalar]]:
+    """Return the target of a reference and its overrides.
+
+    The whole string may be the path of a file whose name contains a question mark.
+    """
+    if len(str(ref)) > MAX_REFERENCE or CONTROL.search(str(ref)):
+        shown = f"{str(ref)[:60]!r}"
+        raise UnknownNameError(f"{shown}: a reference is one line of at most {MAX_REFERENCE} characters")
+    target, _, query = (str(ref), "", "") if isinstance(ref, Path) or os.path.exists(ref) else ref.partition("?")
+    return target, {**pairs(query, repr(str(ref)), "?load=1.2&seed=7", InstanceError)} if query else {}
 
 
 def namesake(instance: Instance) -> Instance | None:

@@ -187,10 +187,10 @@ def test_overrides_in_the_reference_and_beside_it() -> None:
         ("gen/200jobs?seed=-1", "gen/200jobs?seed=-1: seed = -1: a seed is a whole number, 0 or more"),
         (
             "gen/oef-20?arrivals=x",
-            "gen/oef-20?arrivals=x: arrivals = \"x\": input should be 'poisson' or 'start'",
+            "gen/oef-20?arrivals=x: arrivals = \"x\": input should be 'start', 'poisson', 'bursty', ",
         ),
         ("gen/200jobs?load=%0A", f'gen/200jobs?load=%0A: load = "\\n": {LOAD}'),
-        ("gen/200jobs?%0A=1", "gen/200jobs?%0A=1: unknown parameter '\\n'; known: seed, utility, jobs"),
+        ("gen/200jobs?%0A=1", "gen/200jobs?%0A=1: unknown parameter '\\n'; known: seed, utility, tightness, "),
         ("gen/200jobs?=1", "'gen/200jobs?=1': '=1' is not key=value (write ?load=1.2&seed=7)"),
         ("gen/200jobs?load", "'gen/200jobs?load': 'load' is not key=value (write ?load=1.2&seed=7)"),
         ("gen/200jobs?load=1&", "'gen/200jobs?load=1&': '' is not key=value (write ?load=1.2&seed=7)"),

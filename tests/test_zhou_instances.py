@@ -196,13 +196,13 @@ def test_a_limited_number_of_workers(ref: str, workers: int) -> None:
 
 
 def test_when_jobs_arrive() -> None:
-    first, spread, rate = (load(f"{PS}?arrival={how}").jobs for how in ("start", "uniform", "poisson"))
+    first, spread, rate = (load(f"{PS}?arrivals={how}").jobs for how in ("start", "uniform", "poisson"))
     assert {job.submit_s for job in first} == {0.0}
     hours = [job.submit_s / 3600 for job in rate]
     assert hours == sorted(hours)
     assert all(hour.is_integer() for hour in hours)
     assert hours[-1] == pytest.approx(150, rel=0.2)
-    last = [max(job.submit_s for job in load(f"{PS}?arrival=poisson&seed={seed}").jobs) / 3600 for seed in range(5)]
+    last = [max(job.submit_s for job in load(f"{PS}?arrivals=poisson&seed={seed}").jobs) / 3600 for seed in range(5)]
     assert max(last) == 149  # a job that comes after the horizon comes in its last slot
     assert [job.weight for job in first] == [job.weight for job in spread] == [job.weight for job in rate]
 

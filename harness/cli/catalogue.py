@@ -1,4 +1,4 @@
-"""Commands about instances and methods: ``list``, ``schema``, ``show``, ``import``, ``explain`` and ``export``."""
+"""Commands about instances and methods: `list`, `schema`, `show`, `import`, `fit`, `explain` and `export`."""
 
 from __future__ import annotations
 
@@ -94,11 +94,12 @@ def show(
     picture: Annotated[Path | None, Option(help="Also save a figure to this .png, .svg or .pdf file.")] = None,
     json: Annotated[bool, Option("--json", help="Print the instance as canonical JSON instead.")] = False,
 ) -> None:
-    """Describe an instance in words, and optionally draw it."""
+    """Describe an instance in words, with the parameters of a generated one, and optionally draw it."""
     from schedgap.harness.show.drawing import figures
     from schedgap.harness.show.page.instance import words
     from schedgap.instances import load
     from schedgap.instances.canonical import to_json
+    from schedgap.instances.catalogue import parameters
 
     loaded = load(instance)
     if picture:
@@ -107,6 +108,9 @@ def show(
         sys.stdout.write(to_json(loaded))
     else:
         stdout().print(words(loaded), crop=False)
+        if offered := parameters(instance):
+            title = f"parameters: {instance.partition('?')[0]}?name=value&name=value"
+            emit_lines(title, ("parameter", "value", "right values"), offered, OutputFormat.TABLE)
 
 
 MapOption = Annotated[
@@ -232,6 +236,28 @@ def say_derived(instance: Any) -> None:
     """Print a line for each value that the importer derived by a rule."""
     for line in instance.derived:
         say(f"derived: {line}")
+
+
+@app.command()
+def fit(
+    instance: Annotated[str, Argument(help="A file, such as an imported trace, or gen/….", autocompletion=INSTANCES)],
+    output: Annotated[Path | None, Option("--output", "-o", help="Spec file to write (.toml), else print it.")] = None,
+    least_day: Annotated[
+        float, Option(min=0, max=1, help="Share of all jobs that a day needs for its arrivals to count as observed.")
+    ] = 0.0,
+) -> None:
+    """Fit the laws of generated instances to the jobs of an instance, and write them as a spec file."""
+    from schedgap.instances import load
+    from schedgap.instances.fitting import fit as fitted
+
+    if output and output.suffix != ".toml":
+        raise UsageError(f"{output}: a spec file must end in .toml")
+    text = fitted(load(instance), least_day=least_day).spec
+    if output:
+        output.write_text(text, "utf-8")
+        say(f"{output}: a spec; harness compare --instance {output}")
+    else:
+        sys.stdout.write(text)
 
 
 @app.command()

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import describe, parse
 from schedgap.instances.errors import InstanceError, UnknownNameError
 from schedgap.instances.model_catalogue import significant
+from schedgap.instances.parameters import shown
 from schedgap.instances.registry import Registry, unknown
 from schedgap.instances.schema import Instance, Published
 from schedgap.instances.schema.base import Name, Record, Text, rule
@@ -38,12 +39,16 @@ class GeneratorSpec(Record):
 
     Jobs have utilities of kind `utility` with amplitude 1. A job's patience lasts until its deadline, or
     :data:`PATIENCE` times its time alone if it has none. At its end, a sigmoid has fallen to a half; a linear deadline
-    begins to fall and reaches 0 after as much time again.
+    begins to fall and reaches 0 after as much time again. With a `tightness` of 2, jobs are half as patient, and
+    deadlines leave half as much slack.
     """
 
     family: Name
     seed: int = rule("a seed is a whole number, 0 or more", ge=0, default=1)
     utility: UtilityName = "effective_throughput"
+    tightness: float = rule(
+        "0.01 to 100; patience and slack of deadlines are divided by it", ge=0.01, le=100, default=1.0
+    )
 
 
 class SpecFile(Record):
@@ -121,18 +126,7 @@ def generate(
     UnknownNameError
         If the family or a parameter does not exist; the message suggests the closest names.
     """
-    file = parse(SpecFile, document, where)
-    id = str(file.generator.get("family"))
-    if id not in FAMILIES:
-        raise UnknownNameError(f"{where}: {unknown(FAMILIES.kind, id[:60], FAMILIES.ids())}")
-    family = FAMILIES.get(id)
-    allowed = parameters(family.spec)
-    for key in overrides:
-        if key not in allowed:
-            raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}")
-    lists = [name for name in allowed if not _single(family.spec, name)]
-    given = {k: [number(part) for part in str(v).split(",")] if k in lists else number(v) for k, v in overrides.items()}
-    table = {**file.generator, **given}
+    file, family, table = _read(document, overrides, where)
     spec = parse(family.spec, table, where)
     changed = {key: value for key, value in table.items() if value != file.generator.get(key)}
     published = list(file.published)
@@ -154,15 +148,63 @@ def generate(
         raise InstanceError(f"{where}: {error}") from None
 
 
+def _read(
+    document: Mapping[str, Any], overrides: Mapping[str, Scalar], where: str
+) -> tuple[SpecFile, Family, dict[str, Any]]:
+    """Return a spec file, its family, and its parameters with those that replace them."""
+    file = parse(SpecFile, document, where)
+    id = str(file.generator.get("family"))
+    if id not in FAMILIES:
+        raise UnknownNameError(f"{where}: {unknown(FAMILIES.kind, id[:60], FAMILIES.ids())}")
+    family = FAMILIES.get(id)
+    allowed = parameters(family.spec)
+    for key in overrides:
+        if key not in allowed:
+            raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}")
+    lists = [name for name in allowed if not _single(family.spec, name)]
+    given = {k: [number(part) for part in str(v).split(",")] if k in lists else number(v) for k, v in overrides.items()}
+    return file, family, {**file.generator, **given}
+
+
+class GeneratorParameter(NamedTuple):
+    """A parameter of a generated instance that a reference may override: its value, and which values are right."""
+
+    name: str
+    value: str
+    right: str
+
+
+def described(
+    document: Mapping[str, Any], overrides: Mapping[str, Scalar], where: str = "generator"
+) -> list[GeneratorParameter]:
+    """Return the parameters of a spec that a reference may override; it raises what :func:`generate` raises."""
+    _, family, table = _read(document, overrides, where)
+    spec, found = parse(family.spec, table, where), []
+    for name in parameters(family.spec):
+        field, value = family.spec.model_fields[name], getattr(spec, name)
+        extra = field.json_schema_extra
+        right = str(extra["rule"]) if isinstance(extra, dict) else "true or false" if field.annotation is bool else ""
+        if get_origin(field.annotation) is Literal:
+            right = "one of " + ", ".join(get_args(field.annotation))
+        found.append(
+            GeneratorParameter(name, ",".join(map(shown, value if isinstance(value, tuple) else [value])), right)
+        )
+    return found
+
+
 def _with_utilities(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:
     """Return the jobs with the spec's utility and a note on it; empty for the default utility.
 
     It raises `InstanceError` if there are no jobs.
     """
+    impatient = spec.utility in ("sigmoid", "linear_deadline")
+    if spec.tightness != 1 and not impatient and not any(job.deadline_s for job in drawn.jobs):
+        right = "1, since these jobs have no deadlines; or utility=sigmoid or linear_deadline"
+        raise InstanceError(f"tightness = {spec.tightness:g}: {right}")
     if spec.utility == "effective_throughput":
         return {}
     work, jobs = workload(drawn), []
-    usual_s = work.arrival_s + PATIENCE * work.work / (work.gpus * work.rates.max(axis=1))
+    usual_s = work.arrival_s + PATIENCE / spec.tightness * work.work / (work.gpus * work.rates.max(axis=1))
     for job, begin_s, end_s in zip(drawn.jobs, work.arrival_s.tolist(), usual_s.tolist(), strict=True):
         due_s = job.deadline_s or significant(end_s)
         left_s = significant(due_s - begin_s)
@@ -174,8 +216,8 @@ def _with_utilities(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:
         }
         deadline = {"deadline_s": due_s} if spec.utility == "linear_deadline" else {}
         jobs.append(job.model_copy(update={"utility": kinds[spec.utility], **deadline}))
-    patience = f"patience = until the deadline, or {PATIENCE:g} x the time alone on the fastest GPUs"
-    note = f"utilities = {spec.utility}" + (f", {patience}" if spec.utility in ("sigmoid", "linear_deadline") else "")
+    patience = f"patience = until the deadline, or {PATIENCE / spec.tightness:g} x the time alone on the fastest GPUs"
+    note = f"utilities = {spec.utility}" + (f", {patience}" if impatient else "")
     return {"jobs": tuple(jobs), "derived": (*drawn.derived, note)}
 
 

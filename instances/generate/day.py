@@ -51,7 +51,7 @@ def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
         models = [pool[order[i % len(pool)]]]
         if len(pool) > 1 and second[i] < 0.5:
             models.append(pool[order[(i + 1 + int(2 * second[i] * (len(pool) - 1))) % len(pool)]])
-        kinds = tuple(JobType(name=m.name, rates=workload.model_rates(spec, m)) for m in models)
+        kinds = tuple(JobType(name=m.name, rates=workload.model_rates(spec, m, streams)) for m in models)
         tenant = Tenant(id=f"tenant-{i + 1:02d}", weight=2.0 if doubled[i] else 1.0, job_types=kinds)
         groups.append((tenant, models))
     return {
@@ -71,13 +71,13 @@ def build(spec: DaySpec, streams: Streams) -> dict[str, Any]:
 
 def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[Job]:
     """Draw the jobs, with one number per job from each stream."""
-    submit = workload.arrivals(spec, spec.jobs_per_day / workload.DAY_S, streams)
-    durations = workload.durations(spec, streams)
+    submit = workload.arrivals(spec, spec.per_day / workload.DAY_S, streams)
     gangs = workload.gang_sizes(spec, streams)
+    durations = workload.durations(spec, gangs, streams)
     quantities = ("job tenants", "job models", "epochs", "chunks", "weights", "deadlines", "updates")
     drawn = zip(*(streams.uniform(name, spec.jobs).tolist() for name in quantities), strict=True)
     rates_of = {kind.name: dict(kind.rates) for tenant, _ in groups for kind in tenant.job_types}
-    workers = [w for w in spec.worker_types if w.gpus > 0 and w.gpu_type in spec.types]
+    workers = [w for w in spec.worker_types if w.gpus > 0 and w.gpu_type in spec.type_names]
     minibatch_ms = {
         name: {w.name: significant(1000 / (w.gpus * rates[str(w.gpu_type)])) for w in workers}
         for name, rates in rates_of.items()
@@ -93,6 +93,7 @@ def _jobs(spec: DaySpec, streams: Streams, groups: Sequence[Group]) -> Iterator[
         epochs, chunks, batches = split(work, spec, u_epochs, u_chunks)
         shortest = epochs * chunks * batches / (gangs[i] * max(rates.values()))
         slack = draws.between(u_deadline, *spec.deadline_factor) * shortest + spec.deadline_slack_s
+        slack /= spec.tightness
         update_ms = draws.between(u_update, *spec.update_ms) - spec.update_ms[0]
         low, high = spec.gradient_mb
         yield Job(

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from schedgap.instances.generate import draws, workload
+from schedgap.instances.generate import draws, laws, workload
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
 from schedgap.instances.generate.workload import GangSpec, Range, slots_until
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
@@ -34,7 +34,8 @@ Share = Annotated[float, Field(ge=0)]
 def horizon(cluster: Cluster, jobs: Sequence[Job], slot_s: float) -> Horizon:
     """Return a horizon within which every method can finish, even if it ignores GPU types and never moves a job.
 
-    Each job is given one more slot than it needs, because its last slot may be nearly empty.
+    Each job is given one more slot than it needs, because its last slot may be nearly empty. The horizon begins at the
+    last arrival.
     """
     totals = np.array(list(cluster.gpus_by_type.values()), float)
     gpu_seconds, longest = 0.0, 0.0
@@ -43,7 +44,7 @@ def horizon(cluster: Cluster, jobs: Sequence[Job], slot_s: float) -> Horizon:
         average_s = job.iterations / (job.gpus * float(rates @ totals / totals.sum()))
         gpu_seconds += job.gpus * (average_s + slot_s)
         longest = max(longest, job.iterations / (job.gpus * float(rates.min())))
-    end_s = SLACK * gpu_seconds / float(totals.sum()) + longest
+    end_s = max((job.submit_s for job in jobs), default=0.0) + SLACK * gpu_seconds / float(totals.sum()) + longest
     return Horizon(slot_s=slot_s, slots=slots_until(end_s, slot_s))
 
 
@@ -51,7 +52,8 @@ def _job(
     name: str, model: CatalogueModel, rates: Mapping[str, float], gpus: int, seconds: float, on: str = REFERENCE
 ) -> Job:
     """Return a job that arrives at 0 s, with the iterations that one GPU of type `on` does in `seconds`."""
-    work = max(1, round(seconds * rates_on(model, [on])[0][on]))
+    rate = rates[on] if on in rates else rates_on(model, [on])[0][on]
+    work = max(1, round(seconds * rate))
     return Job(id=name, model=model.name, gpus=gpus, epochs=1, minibatches_per_chunk=work, rates=rates)
 
 
@@ -68,13 +70,15 @@ def _notes(models: Sequence[CatalogueModel], types: Sequence[str], on: str = REF
 
 
 class TraceSpec(GangSpec):
-    """Jobs like those of the Philly trace, all present at the start (section IV-A).
+    """Jobs like those of the Philly trace, all present at the start (section IV-A) unless `jobs_per_day` is positive.
 
     With ``sizes = "uniform"``, every model of Table II is equally likely. With ``"philly"``, a job's category is drawn
     first, by its frequency in the trace among jobs of up to 100 GPU-hours, and then one of its models. GPU-hours are
-    those of one GPU of type `hours_on`, a type whose rates Gavel measured.
+    those of one GPU of type `hours_on`, a type whose rates Gavel measured. Other laws of `durations` are about these
+    GPU-hours, whose mean they keep; gangs go with the GPU-hours of their category.
     """
 
+    jobs_per_day: float = rule("jobs per day, or 0 if all are there at the start", ge=0, le=1e9, default=0.0)
     sizes: Literal["uniform", "philly"] = "uniform"
     hours_on: Literal["V100", "P100", "K80"] = "V100"
     categories: tuple[Name, ...] = rule("one category of sizes per model", min_length=1)
@@ -109,16 +113,29 @@ def build_trace(spec: TraceSpec, streams: Streams) -> dict[str, Any]:
     cluster, pool = workload.cluster(spec), workload.catalogue_models(spec)
     kind = draws.choice(streams.uniform("models", spec.jobs), spec.probabilities)
     gangs, u = workload.gang_sizes(spec, streams), streams.uniform("sizes", spec.jobs)
-    rates, on = [workload.model_rates(spec, model) for model in pool], spec.hours_on
+    rates, on = [workload.model_rates(spec, model, streams) for model in pool], spec.hours_on
+    ends = [spec.gpu_hours[name] for name in spec.categories]
+    hours = [draws.between(x, *ends[k]) for x, k in zip(u.tolist(), kind.tolist(), strict=True)]
+    if spec.durations != "paper":
+        mean = float(np.average([sum(pair) / 2 for pair in ends], weights=spec.probabilities))
+        hours = draws.rounded(laws.durations(spec, u, mean))
+    alone = [3600 * own / gang for own, gang in zip(hours, gangs, strict=True)]
+    lost = [b - a for a, b in zip(alone, laws.with_failures(spec, alone, gangs, streams), strict=True)]
+    submit = workload.arrivals(spec, spec.jobs_per_day / workload.DAY_S, streams)
     jobs = []
     for i, k in enumerate(kind.tolist()):
-        hours = draws.between(float(u[i]), *spec.gpu_hours[spec.categories[k]])
-        jobs.append(_job(f"job-{i + 1:04d}", pool[k], rates[k], gangs[i], 3600 * hours, on))
+        seconds = 3600 * hours[i] + lost[i] * gangs[i]
+        job = _job(f"job-{i + 1:04d}", pool[k], rates[k], gangs[i], seconds, on)
+        jobs.append(job.model_copy(update={"submit_s": submit[i]}))
     return {
         "cluster": cluster,
         "jobs": tuple(jobs),
         "horizon": horizon(cluster, jobs, spec.slot_s),
-        "derived": (f"models drawn by sizes = {spec.sizes}", *_notes(pool, spec.types, on)),
+        "derived": (
+            f"models drawn by sizes = {spec.sizes}",
+            *_notes(pool, spec.type_names, on),
+            *workload.law_notes(spec),
+        ),
     }
 
 

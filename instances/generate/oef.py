@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -16,7 +16,7 @@ from pydantic import model_validator
 from schedgap.instances.generate import draws, workload
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
 from schedgap.instances.generate.workload import WorkloadSpec
-from schedgap.instances.model_catalogue import significant
+from schedgap.instances.model_catalogue import rates_on, significant
 from schedgap.instances.schema import (
     Cluster,
     DistributedProfile,
@@ -42,7 +42,6 @@ class TenantsSpec(WorkloadSpec):
     many jobs of a second type again, those of the second model. 0 means never.
     """
 
-    arrivals: Literal["poisson", "start"] = "poisson"
     variation: float = rule("a variation is 0 or more and below 1", ge=0, lt=1)
     leave_min: float = rule("minutes until the last tenant leaves, 0 (never) or more", ge=0, le=1e6, default=0.0)
     second_type_min: float = rule(
@@ -59,14 +58,16 @@ class TenantsSpec(WorkloadSpec):
 def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
     # Tenants take models from the pool in turn, with rates for their own hyper-parameters.
-    types, models = len(spec.types), workload.catalogue_models(spec)
+    types, models = len(spec.type_names), workload.catalogue_models(spec)
     of_kind = [*itertools.islice(itertools.cycle(models), spec.tenants), models[1 % len(models)]]
     scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", len(of_kind)) - 1)
     steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", len(of_kind) * types) - 1)
     varied = zip(of_kind, scale, steps.reshape(-1, types), strict=True)
-    rates = [(model, vary(workload.model_rates(spec, model), *own)) for model, *own in varied]
-    kinds = [(model, JobType(name=model.name, rates=own)) for model, own in rates]
-    submit = workload.arrivals(spec, (spec.arrivals == "poisson") * spec.jobs_per_day / workload.DAY_S, streams)
+    rates = [(model, vary(rates_on(model, spec.type_names)[0], *own)) for model, *own in varied]
+    kinds = []
+    for i, (model, own) in enumerate(rates, start=1):
+        kinds.append((model, JobType(name=model.name, rates=workload.typed(spec, own, streams, f"tenant {i}"))))
+    submit = workload.arrivals(spec, spec.per_day / workload.DAY_S, streams)
     owner = (streams.uniform("job tenants", spec.jobs) * spec.tenants).astype(int)
     owner[: spec.tenants] = np.arange(min(spec.tenants, spec.jobs))
     names = [*(f"tenant-{i + 1:02d}" for i in range(spec.tenants)), "tenant-01"]
@@ -83,7 +84,8 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     if spec.leave_min:
         tenants[-1] = Tenant(**{**dict(tenants[-1]), "leave_s": 60 * spec.leave_min})
     whole = spec.model_copy(update={"jobs": owner.size})
-    gangs, durations = workload.gang_sizes(whole, streams), workload.durations(whole, streams)
+    gangs = workload.gang_sizes(whole, streams)
+    durations = workload.durations(whole, gangs, streams)
     u = streams.uniform("epochs", owner.size)
     jobs = []
     for i, of in enumerate(owner.tolist()):

@@ -8,15 +8,24 @@ cluster*: iterations = duration x rate with that share, from the table that all 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from schedgap.instances.generate import draws
+from schedgap.instances.generate import draws, laws
 from schedgap.instances.generate.core import FAMILIES, Family, Streams
-from schedgap.instances.generate.workload import JobsSpec, Range, ServerSpec, arrivals, gang_sizes, slots_until
+from schedgap.instances.generate.workload import (
+    JobsSpec,
+    Range,
+    ServerSpec,
+    arrivals,
+    gang_sizes,
+    law_notes,
+    slots_until,
+)
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on, significant
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Cluster, Horizon, Instance, Job, Name, ServerGroup, check_size, rule, violation
@@ -39,7 +48,8 @@ class SynergySpec(JobsSpec):
     """Jobs by task (the *split*), gang size and duration (section 5.1), on equal servers of one GPU type.
 
     Servers are by default the paper's, with 8 GPUs, 24 CPUs and 500 GB. A duration is ``10^x`` minutes with x uniform
-    in `exponents`, or in `long_exponents` for the share `long` of jobs.
+    in `exponents`, or in `long_exponents` for the share `long` of jobs; other laws of `durations` keep the mean of
+    these. Gangs go with durations among the long jobs, and among the others.
     """
 
     gpu_type: Name = "V100"
@@ -108,14 +118,18 @@ def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
     # Draw a task by the split, then one of its models.
     starts = list(itertools.accumulate((len(spec.models[task]) for task in TASKS), initial=0))
     tasks = draws.choice(streams.uniform("tasks", spec.jobs), spec.split).tolist()
-    u = streams.uniform("models", spec.jobs).tolist()
-    kinds = [draws.whole(x, starts[t], starts[t + 1] - 1) for t, x in zip(tasks, u, strict=True)]
+    models = streams.uniform("models", spec.jobs).tolist()
+    kinds = [draws.whole(x, starts[t], starts[t + 1] - 1) for t, x in zip(tasks, models, strict=True)]
     gangs = [1] * spec.jobs if spec.gpus == "single" else gang_sizes(spec, streams)
     rates = _rates_at_share(spec)
     submit = arrivals(spec, spec.load / 3600, streams)
     long = streams.uniform("long", spec.jobs)[:, None] < spec.long
     low, high = np.where(long, [spec.long_exponents], [spec.exponents]).T
-    minutes = draws.rounded(np.power(10.0, low + (high - low) * streams.uniform("sizes", spec.jobs)))
+    u = streams.uniform("sizes", spec.jobs)
+    drawn = np.power(10.0, low + (high - low) * u)
+    minutes = draws.rounded(drawn if spec.durations == "paper" else laws.durations(spec, u, _mean_minutes(spec)))
+    lasting = laws.with_failures(spec, [MINUTE_S * m for m in minutes], gangs, streams)
+    minutes = [seconds / MINUTE_S for seconds in lasting] if spec.failures else minutes
     jobs = []
     for i, kind in enumerate(zip(kinds, gangs, strict=True)):
         work = max(1, round(MINUTE_S * minutes[i] * rates[kind]))
@@ -134,6 +148,15 @@ def build(spec: SynergySpec, streams: Streams) -> dict[str, Any]:
         "horizon": Horizon(slot_s=spec.slot_s, slots=slots_until(end_s, spec.slot_s)),
         "derived": tuple(_notes(spec, pool)),
     }
+
+
+def _mean_minutes(spec: SynergySpec) -> float:
+    """Return the mean of the minutes that the paper's law draws."""
+
+    def mean(low: float, high: float) -> float:
+        return float((10**high - 10**low) / ((high - low) * math.log(10)) if high > low else 10**low)
+
+    return spec.long * mean(*spec.long_exponents) + (1 - spec.long) * mean(*spec.exponents)
 
 
 def _pool(spec: SynergySpec) -> list[CatalogueModel]:
@@ -178,6 +201,7 @@ def _notes(spec: SynergySpec, pool: Sequence[CatalogueModel]) -> list[str]:
     if spec.sensitivity == "pipeline":
         lines += [f"{model.name}: {model.pipeline.derived}" for model in pool]
         lines.append("the rates of jobs are those of GPUs that never wait for data; storage serves each GPU of a gang")
+    lines += law_notes(spec)
     lines.append(f"horizon = last arrival + {SLACK:g} x GPU time of all jobs at their shares + longest job")
     return lines
 

@@ -13,9 +13,13 @@ smaller ones. Rounding each server changes the total of GPUs in steps of a whole
 with ``gpus=spread``, some servers of a kind have one GPU more than others, and the total is off by less than one GPU of
 each kind.
 
-**What the paper leaves open.** It does not say how jobs arrive (``arrival``), nor whether all jobs rank worker types
+**What the paper leaves open.** It does not say how jobs arrive (``arrivals``), nor whether all jobs rank worker types
 alike (``types``): `v_jm` is drawn by job and type; with ``aligned`` a job's shortest time goes to the fastest type,
 with ``shuffled`` to any.
+
+**Other laws** (:mod:`schedgap.instances.generate.laws`). Laws of `durations` are about the mini-batches of a chunk,
+whose mean they keep. Failures strike the GPUs of `D` workers, one each, that run the job alone. A job's times by type
+of worker, and of PS, differ by their power `heterogeneity`.
 """
 
 from __future__ import annotations
@@ -29,9 +33,10 @@ from pydantic import model_validator
 
 from schedgap.instances.arrays import ROUNDING, SLACK, Array, Ints
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.generate import draws
-from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
-from schedgap.instances.generate.workload import Range, WholeRange
+from schedgap.instances.generate import draws, laws
+from schedgap.instances.generate.core import FAMILIES, Family, Streams
+from schedgap.instances.generate.laws import LawsSpec, TypesSpec
+from schedgap.instances.generate.workload import Range, WholeRange, law_notes
 from schedgap.instances.model_catalogue import significant
 from schedgap.instances.moldable.machines import takes
 from schedgap.instances.moldable.options import rates
@@ -40,11 +45,14 @@ from schedgap.instances.schema import Cluster, GpuType, Horizon, PSType, ServerG
 from schedgap.instances.schema.base import rule, violation
 from schedgap.instances.schema.job import DistributedProfile, Job
 
+ARRIVE = {"start": "all jobs are there in slot 1", "poisson": "jobs arrive at a constant rate (Poisson)"}
+"""Notes on when jobs arrive."""
+
 ANY = "any"
 """Value of `worker_type` that lets jobs use all types."""
 
 
-class ZhouSpec(GeneratorSpec):
+class ZhouSpec(TypesSpec, LawsSpec):
     """Parameters of Zhou's setup: the ranges of section 7, types of workers and PSs, and servers before scaling.
 
     Types of workers and of parameter servers are listed in the order of speed, fastest first: the shortest of a job's
@@ -59,7 +67,7 @@ class ZhouSpec(GeneratorSpec):
     capacity: float = rule("a positive fraction of the ideal demand, at most 1000", gt=0, le=1000)
     unit_worth: float = rule("F, or 0 to derive it from the jobs", ge=0, default=0.0)
     due_slot: int = rule("τ, 2 to 10,000, or 0 to derive it from the jobs", ge=0, le=10_000, default=0)
-    arrival: Literal["uniform", "start", "poisson"] = "uniform"
+    arrivals: Literal[laws.Arrivals, "uniform"] = "uniform"
     types: Literal["aligned", "shuffled"] = "aligned"
     gpus: Literal["rounded", "spread"] = "rounded"
     worker_type: str = ANY
@@ -103,7 +111,7 @@ class ZhouSpec(GeneratorSpec):
 
 def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
-    jobs = list(_jobs(spec, streams))
+    jobs = _failing(spec, list(_jobs(spec, streams)), streams)
     offered = [w for w in spec.worker_types if spec.worker_type in (ANY, w.name)]
     servers = tuple(_servers(spec, jobs))
     room = np.array([[s.gpus, s.cpus, s.memory_gb, s.bandwidth_gbps] for s in servers])
@@ -133,9 +141,9 @@ def build(spec: ZhouSpec, streams: Streams) -> dict[str, Any]:
         "worker types run on every server, as in the paper's (2h), which counts GPUs of one kind only",
         f"memory of workers and servers as on EC2; of a job's times, {order}",
     ]
-    if spec.arrival != "uniform":
-        start = spec.arrival == "start"
-        derived.append("all jobs are there in slot 1" if start else "jobs arrive at a constant rate (Poisson)")
+    if spec.arrivals in ARRIVE:
+        derived.append(ARRIVE[spec.arrivals])
+    derived += law_notes(spec)
     if spec.workers:
         derived.append(f"at most {spec.workers} workers: jobs with more chunks have that many, of more mini-batches")
     return {
@@ -156,14 +164,18 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
     ranges = [spec.weights, spec.epochs, spec.chunks, spec.minibatches]
     whole = dict(zip(("weights", "epochs", "chunks", "mini-batches"), ranges, strict=True))
     drawn = [[draws.whole(u, *ends) for u in streams.uniform(name, n).tolist()] for name, ends in whole.items()]
+    if spec.durations != "paper":
+        per_chunk = laws.durations(spec, streams.uniform("mini-batches", n), sum(spec.minibatches) / 2)
+        drawn[-1] = [max(1, round(value)) for value in draws.rounded(per_chunk)]
     gradients = draws.rounded(draws.between(streams.uniform("gradients", n), *spec.gradient_mb))
     rings = draws.rounded(draws.between(streams.uniform("ring updates", n), *spec.update_ms))
     slots = _times(spec, streams, "mini-batch times", [w.name for w in spec.worker_types], spec.minibatch_slots)
     updates = _times(spec, streams, "updates", [p.name for p in spec.ps_types], spec.update_ms)
-    u = streams.uniform("arrivals", n)
-    arrivals = [0 if spec.arrival == "start" else draws.whole(x, 0, spec.slots - 1) for x in u.tolist()]
-    if spec.arrival == "poisson":  # arrivals after the timespan move to its last slot
-        arrivals = [min(int(at), spec.slots - 1) for at in draws.poisson_arrivals(u, n / spec.slots)]
+    if spec.arrivals == "uniform":
+        arrivals = [draws.whole(x, 0, spec.slots - 1) for x in streams.uniform("arrivals", n).tolist()]
+    else:  # arrivals after the timespan move to its last slot
+        times = laws.arrival_times(spec, n, n / spec.slots, streams, unit_s=spec.slot_s)
+        arrivals = [min(int(at), spec.slots - 1) for at in times]
     for j, (arrival, weight, epochs, chunks, batches) in enumerate(zip(arrivals, *drawn, strict=True)):
         profile = DistributedProfile(
             gradient_mb=gradients[j],
@@ -183,13 +195,26 @@ def _jobs(spec: ZhouSpec, streams: Streams) -> Iterator[Job]:
         )
 
 
+def _failing(spec: ZhouSpec, jobs: list[Job], streams: Streams) -> list[Job]:
+    """Return the jobs with more mini-batches per chunk, for what they do again after failures."""
+    if spec.failures == 0:
+        return jobs
+    alone = [float(slots) * spec.slot_s for slots in ideal(spec, jobs)[0]]
+    lasting = laws.with_failures(spec, alone, [job.chunks for job in jobs], streams)
+    longer = [b / a for a, b in zip(alone, lasting, strict=True)]
+    batches = [max(1, round(job.minibatches_per_chunk * more)) for job, more in zip(jobs, longer, strict=True)]
+    return [job.model_copy(update={"minibatches_per_chunk": n}) for job, n in zip(jobs, batches, strict=True)]
+
+
 def _times(
     spec: ZhouSpec, streams: Streams, quantity: str, names: Sequence[str], ends: tuple[float, float]
 ) -> list[dict[str, float]]:
     """Return each job's values by type, uniform between `ends` and ascending by type unless shuffled."""
     u = streams.uniform(quantity, spec.jobs * len(names)).reshape(spec.jobs, len(names))
     u = np.sort(u, axis=1) if spec.types == "aligned" else u
-    return [dict(zip(names, draws.rounded(draws.between(row, *ends)), strict=True)) for row in u]
+    times = draws.between(u, *ends)
+    times = times if spec.heterogeneity == 1 else laws.spread(times, spec.heterogeneity)
+    return [dict(zip(names, draws.rounded(row), strict=True)) for row in times]
 
 
 def ideal(spec: ZhouSpec, jobs: Sequence[Job]) -> tuple[Ints, Array]:

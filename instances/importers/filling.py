@@ -93,7 +93,17 @@ def to_instance(trace: ImportedTrace, options: Options) -> Instance:
     derived += filling_notes(filled, types, trace)
     tenants = [tenant_of(f) for f in filled]
     records = (to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True))
-    return instance_of(trace.format, trace.path, trace.path.stem, options, derived, tenants, records, cluster=cluster)
+    return instance_of(
+        trace.format,
+        trace.path,
+        trace.path.stem,
+        options,
+        derived,
+        tenants,
+        records,
+        cluster=cluster,
+        began_s=start if trace.dated else None,
+    )
 
 
 def by_split(job: TraceJob, split: Sequence[float], trace: ImportedTrace) -> TraceJob:

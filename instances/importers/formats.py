@@ -112,7 +112,8 @@ class TableLayout:
             if key in frame:
                 frame[key] /= self.per_s
         jobs, left_out, about = MORE.get(self.id, plain)(path, frame, options)
-        return to_instance(ImportedTrace(self.id, path, jobs_of(jobs), left_out, **{**self.about, **about}), options)
+        about = {"dated": any(c.field == "submit_s" and c.kind == "date" for c in self.columns), **self.about, **about}
+        return to_instance(ImportedTrace(self.id, path, jobs_of(jobs), left_out, **about), options)
 
     def table(self, path: Path, text: str) -> pd.DataFrame:
         """Return the columns of a table, with or without a header."""

@@ -132,7 +132,7 @@ def trace_of(path: Path, log: Sequence[LoggedJob]) -> ImportedTrace:
         }
     )
     jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0, NEVER_RAN: frame["duration_s"].isna()})
-    return ImportedTrace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters")
+    return ImportedTrace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters", dated=True)
 
 
 def attempts(path: Path, log: Sequence[LoggedJob]) -> pd.DataFrame:

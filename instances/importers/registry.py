@@ -172,6 +172,8 @@ class ImportedTrace:
     reference, suite
         GPU type that durations were recorded on if a job names none; suite of the catalogue in which models are looked
         up, by default the one named like the format.
+    dated
+        Whether arrivals are seconds since 1970, so that hours and days of the week are known.
     default_gpus, default_per_server
         Cluster if the user gives none: Gavel's simulated one, unless the format has its own.
     """
@@ -187,6 +189,7 @@ class ImportedTrace:
     suite: str = ""
     default_gpus: Mapping[str, int] = field(default_factory=lambda: {"V100": 36, "P100": 36, "K80": 36})
     default_per_server: int = 4
+    dated: bool = False
 
 
 def import_trace(format: str, path: str | Path, options: Options = DEFAULTS) -> Instance:

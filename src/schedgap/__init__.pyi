@@ -35,6 +35,8 @@ from .harness.studies.sweep import sweep as sweep
 from .heuristics.registry import heuristic as heuristic
 from .heuristics.simulator.policies import policy as policy
 from .instances.catalogue import load as load
+from .instances.fitting import Fit as Fit
+from .instances.fitting import fit as fit
 from .instances.importers import Options as Options
 from .instances.importers import import_trace as import_trace
 from .instances.plugins import load_plugin as load_plugin
