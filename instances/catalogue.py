@@ -170,7 +170,7 @@ def labelled(name: str, changes: Mapping[str, Scalar]) -> str:
 
 def _quoted(value: Scalar) -> str:
     """Return a key or value as a reference writes it, with special and invisible characters percent-encoded."""
-    return quote(str(value), safe="+")
+    return quote(str(value), safe="+,")
 
 
 def _document(target: str) -> tuple[dict[str, Any], str]:

@@ -11,10 +11,11 @@ import pytest
 from conftest import ROOT, Command, wait_for
 
 from schedgap.harness.engine.task import Limits
-from schedgap.harness.studies.compare.row import Row
+from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.harness.studies.compare.run import compare, read_run
 from schedgap.harness.studies.simulate.row import Simulation
 from schedgap.harness.studies.sweep import Sweep, read, sweep
+from schedgap.instances.canonical import write
 from schedgap.instances.catalogue import load
 from schedgap.instances.errors import UsageError
 
@@ -55,15 +56,61 @@ def test_a_base_without_parameters_and_values_that_need_quoting(tmp_path: Path) 
     assert read(written(tmp_path, text)).references[1] == "gen/oef-20?tenants=3&arrivals=a%26b%3Dc%20d"
 
 
+def test_lists_and_files_are_varied(tmp_path: Path) -> None:
+    write(load("gen/20jobs?jobs=4"), tmp_path / "mine.json")
+    (tmp_path / "law.toml").write_text('base = "gen/20jobs"\n[generator]\narrivals = "bursty"\njobs = 5\n')
+    files = [f'"{tmp_path / name}"' for name in ("mine.json", "law.toml")]
+    text = f"""
+title = "mine"
+instances = [{", ".join(files)}]
+methods = ["hadar.fifo"]
+
+[[grids]]
+base = ["gen/20jobs", {files[1]}]
+vary = {{ jobs = [3, 4], epochs = [[1, 2], [50, 100]] }}
+
+[[grids]]
+base = [{", ".join(files)}]
+vary = {{ slot_s = [1800] }}
+"""
+    asked = read(written(tmp_path, text))
+    names = [instance.name for instance in asked.loaded().values()]
+    epochs = [f"?epochs={ends}&jobs={jobs}" for jobs in (3, 4) for ends in ("1,2", "50,100")]
+    assert names == [
+        *("gen/20jobs?jobs=4", "law"),
+        *(f"{base}{query}" for base in ("gen/20jobs", "law") for query in epochs),
+        *("gen/20jobs?jobs=4?slot_s=1800", "law?slot_s=1800"),
+    ]
+    found = sweep(asked.model_dump(exclude_unset=True) | {"instances": asked.instances}, jobs=1, results=tmp_path)
+    assert isinstance(found, Comparison)
+    assert found.ok
+    assert set(found.table["p.epochs"].dropna()) == {"1,2", "50,100"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("methods =", "method =", "mine.toml: method: unknown field"),
         ("title =", "titel = 1\ntitle =", "mine.toml: titel: unknown field"),
         ("vary = { tenants = [3, 4]", "vary = { tenants = []", "mine.toml: grids[0].vary.tenants = []"),
-        ('vary = { tenants = [3, 4], arrivals = ["start"] }', "vary = {}", "mine.toml: grids[0].vary = {}: a list of"),
+        (
+            'vary = { tenants = [3, 4], arrivals = ["start"] }',
+            "vary = {}",
+            "mine.toml: grids[0].vary = {}: by parameter",
+        ),
         ("tenants = [3, 4]", "tenants = 3", "mine.toml: grids[0].vary.tenants = 3: "),
-        ("tenants = [3, 4]", "tenants = [[3]]", "mine.toml: grids[0].vary.tenants[0]"),
+        ("tenants = [3, 4]", "tenants = [[]]", "mine.toml: grids[0].vary.tenants[0] = []: by parameter, a list of "),
+        ("tenants = [3, 4]", "tenants = [[[3]]]", "mine.toml: grids[0].vary.tenants[0] = [[3]]: by parameter, a list"),
+        (
+            "tenants = [3, 4]",
+            "tenants = [{ a = 1 }]",
+            'mine.toml: grids[0].vary.tenants[0] = {"a": 1}: by parameter, a',
+        ),
+        (
+            'base = "gen/oef-20?seed=3"',
+            "base = []",
+            "mine.toml: grids[0].base = []: references, files or ids, one or a ",
+        ),
         ("oef.cooperative", "oef.cooperativ", "mine.toml: unknown method 'oef.cooperativ'; did you mean oef.coop"),
         ('["oef.cooperative", "oef.gandiva_fair"]', "[]", "mine.toml: methods = []: ids or patterns"),
         ("time_limit_s = 20", "time_limit_s = 0", "mine.toml: time_limit_s = 0: seconds each solve or simulation may"),
@@ -115,8 +162,11 @@ def test_too_many_seeds_are_refused(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("gen/oef-20?seed=3", "gen/oef-21", "unknown instance 'gen/oef-21'; did you mean gen/oef-20"),
-        ("tenants = [3, 4]", "tenant = [3, 4]", "unknown parameter 'tenant'; did you mean tenants?"),
+        ("tenants = [3, 4]", "tenant = [3, 4]", "unknown parameter 'tenant'; did you mean tenants"),
         ("tenants = [3, 4]", "seed = [3, 4]", "'seed' is given twice"),
+        ("tenants = [3, 4]", "tenants = [[3, 4]]", 'tenants = "3,4": a whole number of tenants, 1 or more'),
+        ('"start"', '"often"', "input should be 'start', 'poisson', 'bursty', "),
+        ('"gen/oef-20?seed=3"', '["gen/oef-20?seed=3", "none.json"]', "none.json: no such file"),
         ("tenants = [3, 4]", "tenants = [3, 3]", "two of the instances have the same content; name each once"),
         ("time_limit_s = 20", "seeds = [1, 1]", "seeds = 1, 1: name each seed once"),
         ("time_limit_s = 20", "seeds = [-1]", "seed"),

@@ -17,7 +17,9 @@
     time_limit_s = 10.0
 
 A grid is the product of lists of parameter values, the last list varying fastest; it may vary an instance, a method or
-a policy. ``instances = ["paper/oef-eq1", …]`` lists single instances, ``traces`` real traces. With ``policies`` instead
+a policy. Values may be lists themselves: ``gangs = [[1, 2], [1, 2, 4, 8]]``. Its ``base`` may be a list, too, of
+references or files: ``base = ["gen/philly", "mine.toml"]``. ``instances = ["paper/oef-eq1", "mine.json", …]`` lists
+single instances, ``traces`` real traces. With ``policies`` instead
 of ``methods`` the sweep simulates, and ``options`` may contain lists, too: ``options = { round_s = [90, 360] }``. Every
 method runs once per seed and limit set, every policy once per seed and combination of options, and every model once per
 solver (``solvers = ["highs", "scip"]``). A limit set inherits what it does not set.
@@ -34,7 +36,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, Unpack
 from urllib.parse import quote, urlencode
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from schedgap.harness.engine import study
 from schedgap.harness.engine.study import Running, command_line, several
@@ -61,7 +63,19 @@ MAX_RESULTS = 100_000
 """Maximum number of instances × seeds × options (or limits) in a sweep; each method has one result for each."""
 
 Reference = Annotated[str, Field(min_length=1, max_length=MAX_REFERENCE)]
-Value = bool | int | float | str
+Scalar = bool | int | float | str
+
+
+def _value(value: Any) -> Any:
+    """Return the value of a parameter, a list as a tuple; raise `ValueError` if it is neither plain nor such a list."""
+    several = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not several or not all(isinstance(one, Scalar) for one in several):
+        raise ValueError
+    return several if isinstance(value, list) else value
+
+
+Value = Annotated[Scalar | tuple[Scalar, ...], BeforeValidator(_value)]
+"""A value of a parameter; a list is written as ``1,2,4``."""
 
 
 def combinations(vary: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
@@ -70,23 +84,40 @@ def combinations(vary: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
 
 
 def query(values: Mapping[str, Value]) -> str:
-    """Return settings in the form used by references and ids, ``load=9&seed=1``; booleans are lower case."""
-    pairs = [(name, str(value).lower() if isinstance(value, bool) else value) for name, value in values.items()]
-    return urlencode(pairs, safe="+:", quote_via=quote)
+    """Return settings in the form used by references and ids, ``load=9&gangs=1,2``; booleans are lower case."""
+    listed = {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
+    pairs = [
+        (name, ",".join(str(one).lower() if isinstance(one, bool) else str(one) for one in several))
+        for name, several in listed.items()
+    ]
+    return urlencode(pairs, safe="+:,", quote_via=quote)
 
 
 class SweepGrid(Record):
-    """An instance, method or policy, and lists of parameter values; every combination is run."""
+    """Instances, methods or policies, and lists of parameter values; every combination is run."""
 
-    base: Reference = rule("a reference or id, such as gen/zhou-ps, gen/200jobs?load=1.2 or hadar.online")
+    base: Reference | Annotated[tuple[Reference, ...], Field(min_length=1)] = rule(
+        "references, files or ids, one or a list: gen/zhou-ps, gen/200jobs?load=1.2, mine.toml or hadar.online"
+    )
     vary: Mapping[Name, Annotated[tuple[Value, ...], Field(min_length=1)]] = rule(
-        "a list of one or more values by parameter", min_length=1
+        "by parameter, a list of values, which may be lists themselves; one or more", min_length=1
     )
 
     def references(self) -> Iterator[str]:
-        """Yield the references of all combinations."""
-        joined = "&" if "?" in self.base else "?"
-        yield from (self.base + joined + query(values) for values in combinations(self.vary))
+        """Yield the references of all combinations, those of each base together."""
+        for base in self.bases:
+            joined = "&" if "?" in base else "?"
+            yield from (base + joined + query(values) for values in combinations(self.vary))
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """References or ids that are varied."""
+        return self.base if isinstance(self.base, tuple) else (self.base,)
+
+    @property
+    def size(self) -> int:
+        """Number of combinations."""
+        return len(self.bases) * math.prod(map(len, self.vary.values()))
 
 
 Choice = Name | SweepGrid
@@ -177,7 +208,7 @@ class Sweep(Record):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        grids = sum(math.prod(map(len, grid.vary.values())) for grid in self.grids)
+        grids = sum(grid.size for grid in self.grids)
         size = len(self.instances) + len(self.traces) + grids
         if size == 0:
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")

@@ -97,10 +97,15 @@ FAMILIES: Registry[Family] = Registry("generator family")
 
 
 def usual_of(document: Mapping[str, Any], parameter: str) -> Scalar | None:
-    """Return the value of a parameter in a spec file, or its family's default; ``None`` if there is no such number."""
+    """Return the value of a parameter in a spec file, or its family's default; ``None`` if there is no such one.
+
+    A list of numbers is returned as a reference states it, ``1,2,4``.
+    """
     table = document["generator"]
     fields = FAMILIES.get(str(table.get("family"))).spec.model_fields
     value = table.get(parameter, fields[parameter].default if parameter in fields else None)
+    if isinstance(value, list | tuple) and all(isinstance(one, int | float) for one in value):
+        return ",".join(map(shown, value))
     return value if isinstance(value, int | float | str) else None
 
 
