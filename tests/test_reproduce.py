@@ -483,6 +483,27 @@ def test_means_are_told_apart_only_if_their_intervals_do_not_overlap(spread: flo
     assert [row.verdict for row in rows(setting, cases)] == verdicts
 
 
+def test_an_order_of_means_says_in_how_many_draws_it_holds() -> None:
+    """An unlucky draw may decide a mean: in one of three draws a is far ahead, and in the others b is."""
+    content = {
+        "title": "t",
+        "place": "Fig. 0",
+        "runs": [{"instances": ["gen/20jobs"], "policies": ["a", "b"]}],
+        "orders": [{"order": ["a", "b"], "quantity": "ttd_h", "along": "load"}],
+    }
+    setting = Setting.model_validate_json(json.dumps(content))
+    cases = [
+        Case("", (load, str(seed)), {"load": load, "seed": seed}, method, {"ttd_h": value}, {})
+        for load in ("1", "2")
+        for seed, (a, b) in enumerate([(1.0, 9.0), (4.0, 3.0), (4.0, 3.0)])
+        for method, value in (("a", a), ("b", b))
+    ]
+    (row,) = rows(setting, cases)
+    assert (row.verdict, row.measured) == (REPRODUCED, "at 2 of 2 values of load; in 2 of 6 cases")
+    one_each = [case for case in cases if case.at["seed"] == 1]
+    assert [row.measured for row in rows(setting, one_each)] == ["at 0 of 2 values of load; not at 1, 2"]
+
+
 def test_a_claim_of_the_audit_stands_in_for_a_run() -> None:
     printed = [{"what": "Prices", "value": "1.5", "claim": "admission.slip.total"}, {"what": "Days"}]
     content = {"title": "t", "place": "part 1", "needs": "machines", "printed": printed}
@@ -585,7 +606,7 @@ def test_a_setting_of_ones_own(mine: Reproduction, command: Command) -> None:
     assert rows[0]["certified"].startswith("≤ ")
     assert rows[1]["certified"].startswith("≥ ")
     assert rows[2]["published"] == "hadar.srtf before hadar.fifo"
-    assert rows[2]["measured"] == "at 2 of 2 values of load"
+    assert rows[2]["measured"] == "at 2 of 2 values of load; in 4 of 4 cases"
     assert rows[3]["verdict"] == NOT
     assert rows[3]["elsewhere"][0].startswith("upside down: 0.5: ")
     assert rows[3]["flips"] == []

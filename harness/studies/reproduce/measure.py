@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
@@ -318,13 +318,19 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
     if not stats:
         return Evidence(None), fields
     less = _less(item.quantity, cases)
-    means = {at: [one.value if less else -one.value for one in row if one] for at, row in stats.items()}
     least = -TRACE if item.ties else TRACE
-    held = [at for at, row in means.items() if all(b - a > least * abs(a) for a, b in pairwise(row))]
+
+    def ordered(several: Iterable[float]) -> bool:
+        signed = several if less else (-value for value in several)
+        return all(b - a > least * abs(a) for a, b in pairwise(signed))
+
+    held = [at for at, row in stats.items() if ordered(one.value for one in row if one)]
     if item.along:
         missed = [str(at) for at in stats if at not in held]
         text = f"at {len(held)} of {len(stats)} values of {item.along}"
         text += f"; not at {some(missed, 4)}" if missed else ""
+        single = [value for at in stats for value in _single(item, by_value[at])]
+        text += f"; in {sum(map(ordered, single))} of {len(single)} cases" if len(single) > len(stats) else ""
     else:
         better = (" ≤ " if less else " ≥ ") if item.ties else (" < " if less else " > ")
         sign = better if held else " against "
@@ -333,6 +339,14 @@ def _order(item: Order, cases: Sequence[Case]) -> Judged:
     fields |= {"measured": text, "cases": fewest, "text": text}
     unclear = all(overlap(a, b) for at in held for a, b in pairwise(stats[at]))
     return Evidence(len(held) == len(stats), 2 * len(held) > len(stats), unclear=unclear), fields
+
+
+def _single(item: Order, cases: Sequence[Case]) -> Iterator[list[float]]:
+    """Yield the values of the methods of an ordering in each case: its jobs are the same for all of them."""
+    of_methods = [values(method, item.quantity, cases) for method in item.order]
+    for key in of_methods[0]:
+        if all(key in known for known in of_methods):
+            yield [float(np.mean(known[key])) for known in of_methods]
 
 
 def overlap(a: Statistic | None, b: Statistic | None) -> bool:
