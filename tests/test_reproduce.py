@@ -273,9 +273,9 @@ def test_a_draw_at_several_sizes_is_one_draw() -> None:
     assert (alone.value, alone.low, alone.high) == (16.0, 11.0, 21.0)
 
 
-def test_the_smallest_mean_of_a_map_is_over_the_draws_of_a_point() -> None:
-    """A map with several draws at each point is compared by its smallest mean, not by its unluckiest draw."""
-    known = {("small", 1): 1.0, ("small", 2): 5.0, ("large", 1): 2.0, ("large", 2): 2.5}
+def test_the_smallest_and_largest_mean_of_a_map_are_over_the_draws_of_a_point() -> None:
+    """A map with several draws at each point is compared by its smallest or largest mean, not by a lucky draw."""
+    known = {("small", 1): 1.0, ("small", 2): 3.0, ("large", 1): 2.0, ("large", 2): 2.5}
     cases = [
         Case(
             "",
@@ -287,9 +287,11 @@ def test_the_smallest_mean_of_a_map_is_over_the_draws_of_a_point() -> None:
         )
         for (load, seed), value in known.items()
     ]
-    found = [statistic("a", "ttd_h", cases, of) for of in ("smallest", "smallest mean")]
+    found = [statistic("a", "ttd_h", cases, of) for of in ("smallest", "smallest mean", "largest", "largest mean")]
     assert [(one.value, one.low, one.high, one.cases) for one in found if one] == [
         (1.0, 1.0, 1.0, 4),
+        (2.0, 1.0, 3.0, 2),
+        (3.0, 3.0, 3.0, 4),
         (2.25, 2.0, 2.5, 2),
     ]
 

@@ -31,8 +31,8 @@ from schedgap.instances.text import some
 
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "largest": max, "smallest": min}
 
-SMALLEST_MEAN = "smallest mean"
-"""Statistic of a map with several draws at each point: the smallest, over points, of the means over draws."""
+OF_MEANS: Mapping[str, Callable[..., Statistic | None]] = {"smallest mean": min, "largest mean": max}
+"""Statistics of a map with several draws at each point: the smallest or largest, over points, of means over draws."""
 
 WIDE = 0.5
 """An interval wider than this fraction of the printed value is too wide to judge by; the mean is used instead."""
@@ -202,15 +202,16 @@ DRAWN = ("instance", "seed", "solver_seed")
 def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean") -> Statistic | None:
     """Return the mean (largest, smallest) value of a quantity over cases, jobs and tenants, its interval and bound.
 
-    The smallest mean is that of the draws of one point: a map's smallest value, where a point has several draws.
+    The smallest mean is that of the draws of one point: a map's smallest value, where a point has several draws; so is
+    the largest mean.
     """
-    if of == SMALLEST_MEAN:
+    if of in OF_MEANS:
         points: dict[tuple[str, ...], list[Case]] = {}
         for case in cases:
             what = (f"{name}={value}" for name, value in case.at.items() if name not in DRAWN)
             points.setdefault(tuple(what), []).append(case)
         means = [one for here in points.values() if (one := statistic(method, quantity, here))]
-        return min(means, key=lambda one: one.value, default=None)
+        return OF_MEANS[of](means, key=lambda one: one.value, default=None)
     by_case = values(method, quantity, cases)
     sample = [float(one) for value in by_case.values() for one in np.ravel(value)]
     if not sample or not all(math.isfinite(value) for value in sample):

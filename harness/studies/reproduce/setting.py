@@ -114,7 +114,8 @@ class Item(Record):
 class Number(Item):
     """A printed number: the mean (or largest, or smallest) value of a quantity over all cases.
 
-    The ``smallest mean`` is the smallest, over all points, of the mean over the draws of a point.
+    The ``smallest mean`` is the smallest, over all points, of the mean over the draws of a point. So is the ``largest
+    mean``, for a printed "up to" over loads.
 
     `quantity`, `exact`, `relation` and `tolerance` are as in :class:`schedgap.instances.schema.Published`.
     """
@@ -126,7 +127,7 @@ class Number(Item):
     relation: Literal["equal", "at least", "at most"] = "equal"
     tolerance: float = rule("a tolerance is positive", gt=0, default=0.005)
     unit: Name = "1"
-    statistic: Literal["mean", "largest", "smallest", "smallest mean"] = "mean"
+    statistic: Literal["mean", "largest", "smallest", "smallest mean", "largest mean"] = "mean"
 
 
 class Order(Item):
