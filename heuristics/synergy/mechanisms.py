@@ -189,7 +189,7 @@ class Mechanisms:
     def greedy(self, request: Request) -> Placement:
         """Give jobs their whole demands, in the queue's order, each on the first server on which it fits (§3.3).
 
-        A job that fits nowhere is skipped.
+        A job that fits nowhere is skipped for this round, and the next one of the queue is checked.
         """
         options, want = self._options(request)
         packed = self.kernels.pack(self.gpus[request.queue], options, want, want, False, False, self.hosts)
