@@ -6,6 +6,7 @@ import html
 import json
 import math
 import shlex
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import schedgap as sg
 from schedgap.harness.studies.adversary.row import Proved
-from schedgap.harness.studies.adversary.run import adversary, resolve, seconds_of
+from schedgap.harness.studies.adversary.run import adversary, known, resolve, seconds_of
 from schedgap.harness.studies.adversary.task import (
     Lab,
     SearchTask,
@@ -35,6 +36,7 @@ from schedgap.instances.canonical import read
 from schedgap.instances.catalogue import load, references
 from schedgap.instances.errors import UnknownNameError, UsageError
 from schedgap.instances.random_instances import RANDOM
+from schedgap.instances.random_instances.hadar import linear
 
 WORST = [ref for ref in references() if ref.startswith("worst/")]
 FAST = "hadar.online?beam=1"
@@ -72,6 +74,19 @@ def test_changes_reach_arrivals_sizes_rates_weights_order_count_and_room() -> No
     assert any(c["jobs"][0]["rates"] != jobs[0]["rates"] for c in seen)
     assert {len(c["jobs"]) - len(jobs) for c in seen} >= {-1, 0, 1}
     assert any(c["cluster"] != start["cluster"] for c in seen)
+    assert any(c["horizon"] != start["horizon"] and len(c["jobs"]) == len(jobs) for c in seen)
+
+
+def test_changes_shift_arrivals_together_continue_a_pattern_and_reach_curves() -> None:
+    utility = {"kind": "sigmoid", "amplitude": 2.0, "steepness_per_s": 0.5, "midpoint_s": 3.0}
+    jobs = [{"gpus": 1, "epochs": 2, "rates": {"a": 1.0}, "submit_s": 2.0 * i, "utility": utility} for i in range(3)]
+    start = document(linear(jobs, {"a": 1}, slots=9))
+    random = rng(0)
+    seen = [mutated(start, random) for _ in range(400)]
+    arrivals = {tuple(job["submit_s"] for job in c["jobs"]) for c in seen}
+    assert {(0.0, 3.0, 5.0), (0.0, 2.0, 4.0, 6.0)} <= arrivals
+    assert any(c["horizon"]["slots"] == 11 for c in seen if len(c["jobs"]) == 4), "the horizon moves along"
+    assert any(job["utility"].get("steepness_per_s") == 1.0 for c in seen for job in c["jobs"])
 
 
 @pytest.mark.parametrize("paper", RANDOM.ids())
@@ -102,7 +117,7 @@ def lab() -> Lab:
 
 @pytest.fixture(scope="module")
 def found(lab: Lab) -> Proved:
-    part = SearchTask(lab, seed=1, start=(), tries=25, seconds=60, most=4).attempt()
+    part = SearchTask(lab, seed=1, start=(), tries=25, seconds=60, until=math.inf, most=4).attempt()
     assert part.tried == 25
     assert 0 < part.proved <= 25
     ratios = [p.ratio for p in part.elite]
@@ -113,17 +128,19 @@ def found(lab: Lab) -> Proved:
 
 
 def test_the_same_seed_finds_the_same(lab: Lab) -> None:
-    one, other = (SearchTask(lab, seed=2, start=(), tries=6, seconds=60, most=4).attempt() for _ in range(2))
+    one, other = (
+        SearchTask(lab, seed=2, start=(), tries=6, seconds=60, until=math.inf, most=4).attempt() for _ in range(2)
+    )
     assert [p.instance.fingerprint for p in one.elite] == [p.instance.fingerprint for p in other.elite]
 
 
 def test_a_start_is_never_made_worse(lab: Lab, found: Proved) -> None:
-    part = SearchTask(lab, seed=3, start=(found.instance,), tries=1, seconds=60, most=4).attempt()
+    part = SearchTask(lab, seed=3, start=(found.instance,), tries=1, seconds=60, until=math.inf, most=4).attempt()
     assert part.elite[0].ratio >= found.ratio * (1 - 1e-9)
 
 
 def test_shrinking_keeps_the_ratio_and_makes_nothing_larger(lab: Lab, found: Proved) -> None:
-    (simple,) = ShrinkTask(lab, math.inf, found, tries=3).attempt().elite
+    (simple,) = ShrinkTask(lab, math.inf, math.inf, found, tries=3).attempt().elite
     assert simple.ratio >= found.ratio * 0.99
     assert simple.size <= found.size
     again = lab.prove(simple.instance)
@@ -132,7 +149,7 @@ def test_shrinking_keeps_the_ratio_and_makes_nothing_larger(lab: Lab, found: Pro
 
 
 def test_shrinking_ends_in_time(lab: Lab, found: Proved) -> None:
-    assert ShrinkTask(lab, 0.0, found, tries=100).attempt().elite[0] is found
+    assert ShrinkTask(lab, 0.0, math.inf, found, tries=100).attempt().elite[0] is found
 
 
 def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
@@ -153,8 +170,8 @@ def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None
 
 
 def test_a_process_that_dies_finds_nothing_and_changes_nothing(lab: Lab, found: Proved) -> None:
-    assert SearchTask(lab, 1.0, 0, (), 1, 4).failed("error", "died").tried == 0
-    assert ShrinkTask(lab, 1.0, found).failed("error", "died").elite == (found,)
+    assert SearchTask(lab, 1.0, math.inf, 0, (), 1, 4).failed("error", "died").tried == 0
+    assert ShrinkTask(lab, 1.0, math.inf, found).failed("error", "died").elite == (found,)
 
 
 # the command ----------------------------------------------------------------------------------------------------------
@@ -163,6 +180,7 @@ def test_a_process_that_dies_finds_nothing_and_changes_nothing(lab: Lab, found: 
 def test_what_can_be_searched_has_exact_models() -> None:
     names = {spec.id for spec in searchable()}
     assert {"hadar.online", "zhou.ps.online", "zhou.ra.amaxweight", "admission.online", "oef.rounding"} <= names
+    assert {"synergy.tune", "hadar.hadare"} <= names
     assert {spec.id for spec in resolve(["zhou"])} == {name for name in names if name.startswith("zhou.")}
 
 
@@ -171,7 +189,7 @@ def test_what_can_be_searched_has_exact_models() -> None:
     [
         ("hadar.onlin", UnknownNameError, "did you mean hadar.online"),
         ("hadar.fifo", UsageError, "hadar.fifo is a baseline"),
-        ("synergy.tune", UsageError, "no exact model solves synergy.fair, so no ratio can be found"),
+        ("rigid.executed", UsageError, "there are no small instances of rigid"),
     ],
 )
 def test_what_cannot_be_searched(name: str, error: type[Exception], message: str) -> None:
@@ -188,6 +206,29 @@ def test_budgets(text: str, seconds: float) -> None:
 def test_budgets_that_are_none(text: str) -> None:
     with pytest.raises(UsageError, match="a positive duration"):
         seconds_of(text)
+
+
+def test_large_instances_are_compared_with_what_is_quick_and_the_best_is_named(lab: Lab) -> None:
+    proved = Lab("hadar.online", usable("hadar.online")).prove(load("family/hadar-outbidding?jobs=40"))
+    assert proved is not None
+    assert proved.ratio > 25
+    assert proved.model != "hadar.online"
+    small = lab.prove(load("family/hadar-late"))
+    assert small is not None
+    assert small.model in lab.models
+
+
+def test_a_search_begins_with_the_families_that_are_small_enough() -> None:
+    begin = {one.name for one in known("hadar.online", 20)}
+    assert {"worst/hadar.online", "family/hadar-outbidding?jobs=20"} <= begin
+    assert "family/hadar-outbidding?jobs=40" not in begin
+
+
+def test_no_task_goes_on_after_the_end_of_the_budget(lab: Lab, found: Proved) -> None:
+    over = time.time() - 1
+    part = SearchTask(lab, 60.0, over, 0, (found.instance, found.instance), 10**9, 4).attempt()
+    assert (part.tried, [one.ratio for one in part.elite]) == (0, [found.ratio])
+    assert ShrinkTask(lab, 60.0, over, found).attempt().elite == (found,)
 
 
 def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:

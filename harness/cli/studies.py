@@ -233,7 +233,7 @@ def adversary(
     ],
     budget: Annotated[str, Option(help="Time of the whole search: 300s, 5m, 1h.")] = "60s",
     tries: Annotated[int | None, Option(min=1, help="Most instances per worker, so that a search repeats.")] = None,
-    most_jobs: Annotated[int, Option(min=1, max=20, help="Largest number of jobs or tenants.")] = 6,
+    most_jobs: Annotated[int, Option(min=1, max=1000, help="Largest number of jobs or tenants.")] = 6,
     anywhere: Annotated[bool, Option("--anywhere", help="Also search where no guarantee applies.")] = False,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Seconds per solve.")] = 2.0,

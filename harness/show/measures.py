@@ -597,7 +597,7 @@ ADVERSARY = listed(
             sense="max", limit="at least", title="ratio", macro="ratio"),
     Measure("objective", "objective", "Objective of the heuristic there.", NUMBER, sense="sense", macro="objective"),
     Measure("optimum", "decision", "Value of a verified decision there.", NUMBER, sense="sense"),
-    Measure("model", "model", "The model that made the decision."),
+    Measure("model", "method", "The method that made the decision."),
     Measure("guarantee", "guarantee there", "The paper's worst-case ratio there."),
     Measure("guarantee_factor", "guaranteed", "The same, if it is a number.", LIMIT),
     Measure("size", "jobs", "Number of jobs and tenants of that instance.", INTEGER),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Unpack
@@ -12,6 +13,7 @@ from schedgap.harness.engine.pool import workers_for
 from schedgap.harness.engine.study import Finished, Running, Study, command_line, execute, several
 from schedgap.harness.engine.task import Limits, Task
 from schedgap.harness.show.text import number
+from schedgap.harness.studies.adversary.families import families_of
 from schedgap.harness.studies.adversary.row import Adversary, Proved, Slice, Worst
 from schedgap.harness.studies.adversary.task import (
     EXACT,
@@ -19,7 +21,6 @@ from schedgap.harness.studies.adversary.task import (
     Lab,
     SearchTask,
     ShrinkTask,
-    provers,
     searchable,
     usable,
     worst,
@@ -70,8 +71,6 @@ def resolve(names: Sequence[str]) -> list[HeuristicSpec]:
             why = f"there are no small instances of {first.paper}"
             if first.kind != "online":
                 why = f"{first.id} is a baseline; ratios are searched for online algorithms"
-            elif not provers(first):
-                why = f"no exact model solves {first.problem}, so no ratio can be found"
             raise UsageError(f"{name}: {why}")
         chosen |= {spec.id: spec for spec in specs}
     return list(chosen.values())
@@ -90,16 +89,16 @@ def adversary(
 ) -> Adversary:
     """Search for the instance on which each heuristic is furthest from optimal, shrink it and save it.
 
-    The search tries random small instances, those of ``worst/``, and mutations of the worst ones so far: arrivals,
-    sizes, rates, weights, order, number of jobs, capacity. Optima are exact; every decision passes the checker.
+    The search tries those of ``worst/`` and of the hard families, random small instances, and mutations of the worst
+    ones so far: arrivals one by one and together, sizes, rates, weights, curves, order, number of jobs, capacity,
+    horizon. A ratio is to a verified decision, on small instances to an exact optimum.
 
     Parameters
     ----------
     names
         Ids, patterns or papers (see :func:`resolve`).
     budget_s
-        Total seconds: three quarters for the search, the rest for shrinking. Finding the models that solve small
-        instances takes a few more seconds for each heuristic.
+        Total seconds: three quarters for the search, the rest for shrinking. It ends with the solve that is under way.
     tries
         Largest number of instances per slice; there is then one slice per worker. If the search ends before `budget_s`,
         the same call finds the same instances again.
@@ -119,6 +118,7 @@ def adversary(
     UsageError
         If a name is unknown or no ratio of a heuristic can be found.
     """
+    began = time.time()
     specs = resolve(names := several(names))
     options = {
         "heuristic": names,
@@ -131,27 +131,28 @@ def adversary(
     }
     labs = [Lab(spec.id, usable(spec.id), anywhere, limits) for spec in specs]
     meta = {"command": command_line(options, "adversary"), "heuristics": [spec.id for spec in specs]}
-    stages = staged(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1))
+    stages = staged(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1), began)
     return execute(STUDY, stages, meta, **running)
 
 
 def staged(
-    labs: Sequence[Lab], budget_s: float, tries: int | None, most: int, seed: int, workers: int
+    labs: Sequence[Lab], budget_s: float, tries: int | None, most: int, seed: int, workers: int, began: float
 ) -> list[Callable[[Sequence[Slice]], Sequence[Task[Slice]]]]:
     """Return the stages: slices that search on from the worst instances, again and again, and finally shrinking.
 
-    A stage depends only on the results of earlier ones, so a resumed search continues where it stopped.
+    A stage depends only on the results of earlier ones, so a resumed search continues where it stopped. No task goes on
+    after its share of the budget, counted from `began` (as `time.time` counts).
     """
+    ends = began + budget_s
     width = math.ceil(workers / len(labs))  # slices of one heuristic in a stage: enough for all workers
     search_s = budget_s * (1 - SHRINK_SHARE) * workers / (width * len(labs))
     count = max(1, int(search_s / SLICE_S)) if tries is None else 1
     seconds = search_s / count if tries is None else budget_s
 
     def search(lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
-        # The worst instances in the package may be bad for other heuristics of the same paper, too.
-        packaged = (ref for ref in references() if ref.startswith(f"worst/{find_spec(lab.heuristic).paper}."))
-        start = tuple(p.instance for p in together(lab.heuristic, done).elite) or tuple(map(load, packaged))
-        return SearchTask(lab, seconds, seed * 10**6 + number, start, tries or 10**9, most, limits=lab.limits)
+        start = tuple(p.instance for p in together(lab.heuristic, done).elite) or known(lab.heuristic, most)
+        until = ends - SHRINK_SHARE * budget_s
+        return SearchTask(lab, seconds, until, seed * 10**6 + number, start, tries or 10**9, most, limits=lab.limits)
 
     def searching(stage: int, done: Sequence[Slice]) -> Sequence[Task[Slice]]:
         return [search(lab, done, stage * width + k) for lab in labs for k in range(width)]
@@ -159,9 +160,19 @@ def staged(
     def shrinking(done: Sequence[Slice]) -> Sequence[Task[Slice]]:
         extremes = [(lab, proved) for lab in labs for proved in together(lab.heuristic, done).extremes if proved]
         share_s = budget_s * SHRINK_SHARE * min(1.0, workers / max(len(extremes), 1))
-        return [ShrinkTask(lab, share_s, proved, limits=lab.limits) for lab, proved in extremes]
+        return [ShrinkTask(lab, share_s, ends, proved, limits=lab.limits) for lab, proved in extremes]
 
     return [*(partial(searching, stage) for stage in range(count)), shrinking]
+
+
+def known(heuristic: str, most: int) -> tuple[Instance, ...]:
+    """Return the packaged instances to begin with: the worst ones for the paper, and those of its hard families.
+
+    Instances of families have at most `most` jobs and tenants.
+    """
+    packaged = [load(ref) for ref in references() if ref.startswith(f"worst/{find_spec(heuristic).paper}.")]
+    drawn = [load(family.ref(value)) for family in families_of(heuristic) for value in family.values]
+    return (*packaged, *(one for one in drawn if len(one.jobs) + len(one.tenants) <= most))
 
 
 def together(heuristic: str, parts: Iterable[Slice]) -> Slice:

@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import takewhile
 from operator import getitem
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from schedgap.harness.studies.compare.methods import find_spec, promised_of
 from schedgap.harness.studies.compare.run import compare_here
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.instances.canonical import validate
-from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.errors import InstanceError
+from schedgap.instances.parameters import base_id
 from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
@@ -37,8 +39,8 @@ Place = tuple[Any, Any]
 MEMBERS = ("jobs", "tenants")
 """Lists whose entries are mutated, duplicated and dropped."""
 
-FIXED = frozenset({"duration_s", "steepness_per_s", "leave_s", "cpus_per_gpu", "memory_gb_per_gpu"})
-"""Fields whose numbers are never mutated: records of past runs, parameters of curves, and levels of tables."""
+FIXED = frozenset({"duration_s", "leave_s", "cpus_per_gpu", "memory_gb_per_gpu"})
+"""Fields whose numbers are never mutated: records of past runs, and levels of tables."""
 
 FACTORS = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)
 LARGEST = 1e4
@@ -79,13 +81,20 @@ def numbers(value: Any, fixed: frozenset[str] = FIXED) -> Iterator[Place]:
 def mutated(content: Document, rng: np.random.Generator) -> Document:
     """Return a copy with one to three random changes."""
     mutant = copy.deepcopy(content)
+    changes = [*OPERATORS]
     for _ in range(int(rng.integers(1, 4))):
-        OPERATORS[int(rng.choice(len(OPERATORS), p=WEIGHTS))](mutant, rng)
+        changes[int(rng.choice(len(changes), p=[*OPERATORS.values()]))](mutant, rng)
     return mutant
 
 
 def _members(content: Document) -> list[Any]:
     return next((content[name] for name in MEMBERS if content[name]), [])
+
+
+def _name(members: Sequence[Any]) -> str:
+    """Return an id that no member has."""
+    taken = {member["id"] for member in members}
+    return next(name for i in range(len(taken) + 1) if (name := f"J{i}") not in taken)
 
 
 def _one(items: list[Any], rng: np.random.Generator) -> Any:
@@ -120,9 +129,7 @@ def _double(content: Document, rng: np.random.Generator) -> None:
     """Add a copy of a job or tenant, at a random place."""
     members = _members(content)
     if members:
-        twin = copy.deepcopy(_one(members, rng))
-        taken = {member["id"] for member in members}
-        twin["id"] = next(name for i in range(len(taken) + 1) if (name := f"J{i}") not in taken)
+        twin = {**copy.deepcopy(_one(members, rng)), "id": _name(members)}
         members.insert(int(rng.integers(len(members) + 1)), twin)
 
 
@@ -146,8 +153,56 @@ def _room(content: Document, rng: np.random.Generator) -> None:
     group[key] = max(1, group[key] + int(_one([-1, 1], rng)))
 
 
-OPERATORS: tuple[Callable[[Document, np.random.Generator], None], ...] = (_scale, _copy, _double, _drop, _swap, _room)
-WEIGHTS = (0.55, 0.12, 0.1, 0.08, 0.07, 0.08)
+def _shift(content: Document, rng: np.random.Generator) -> None:
+    """Move all arrivals from some job's on, together, by a slot or by a job's distance to another."""
+    jobs = content["jobs"]
+    if jobs:
+        begins = [job["submit_s"] for job in jobs]
+        slot_s = (content.get("horizon") or {"slot_s": 1.0})["slot_s"]
+        by = _one([slot_s, -slot_s, _one(begins, rng) - _one(begins, rng)], rng)
+        since = _one(begins, rng)
+        for job in jobs:
+            if job["submit_s"] >= since:
+                job["submit_s"] = max(0.0, job["submit_s"] + by)
+
+
+def _stretch(content: Document, rng: np.random.Generator) -> None:
+    """Make the horizon longer or shorter, by a slot or by a factor."""
+    if content.get("horizon"):
+        slots = content["horizon"]["slots"]
+        longer = _one([slots - 1, slots + 1, slots // 2, slots * 2], rng)
+        content["horizon"]["slots"] = int(min(max(longer, 1), LARGEST))
+
+
+def _continue(content: Document, rng: np.random.Generator) -> None:
+    """Add a job after the last one, which differs from it as it does from another one; the horizon moves along."""
+    jobs = content["jobs"]
+    if len(jobs) < 2:
+        return
+    other, last = _one(jobs[:-1], rng), jobs[-1]
+    new = {**copy.deepcopy(last), "id": _name(jobs)}
+    before, after = list(numbers(other)), list(numbers(new))
+    if [key for _, key in before] != [key for _, key in after]:
+        return
+    for (old, _), (holder, key) in zip(before, after, strict=True):
+        holder[key] = _like(holder[key], min(max(0.0, 2 * holder[key] - old[key]), LARGEST))
+    jobs.append(new)
+    if horizon := content.get("horizon"):
+        horizon["slots"] += max(0, round((new["submit_s"] - last["submit_s"]) / horizon["slot_s"]))
+
+
+OPERATORS: Mapping[Callable[[Document, np.random.Generator], None], float] = {
+    _scale: 0.45,
+    _copy: 0.1,
+    _double: 0.08,
+    _drop: 0.08,
+    _swap: 0.06,
+    _room: 0.06,
+    _shift: 0.06,
+    _stretch: 0.05,
+    _continue: 0.06,
+}
+"""Changes with their probabilities."""
 
 
 def _like(old: float, new: float) -> float:
@@ -223,9 +278,22 @@ def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
     return [model for model in MODELS if model.problem == heuristic.problem and model.kind == "exact"]
 
 
+def peers(heuristic: HeuristicSpec) -> list[str]:
+    """Return the other methods whose verified decisions are quick to get: heuristics, and models that search."""
+    mine = base_id(heuristic.id)
+    others = [one.id for one in HEURISTICS if one.problem == heuristic.problem and base_id(one.id) != mine]
+    settings = [one.id for one in HEURISTICS if base_id(one.id) == mine and one.id != heuristic.id]
+    searches = [model.id for model in MODELS if model.problem == heuristic.problem and model.kind == "matheuristic"]
+    return [*others, *settings, *searches]
+
+
 def searchable() -> list[HeuristicSpec]:
-    """Return the online heuristics whose problems have exact models and small random instances."""
-    return [h for h in HEURISTICS if h.kind == "online" and provers(h) and h.paper in RANDOM]
+    """Return the online heuristics of papers with small random instances for which another method makes decisions."""
+    return [h for h in HEURISTICS if h.kind == "online" and h.paper in RANDOM and (provers(h) or peers(h))]
+
+
+EXACT_SIZE = 8
+"""Most jobs and tenants of an instance on which exact models are tried first."""
 
 
 @dataclass(frozen=True)
@@ -241,22 +309,26 @@ class Lab:
     limits: Limits = EXACT
 
     def prove(self, instance: Instance) -> Proved | None:
-        """Return the heuristic's ratio to a model's verified decision, or ``None`` if there is none.
+        """Return the heuristic's ratio to another method's verified decision, or ``None`` if there is none.
 
-        The ratio to the optimum is at least that.
+        The ratio to the optimum is at least that. On small instances, models are tried one by one; on others, or if no
+        model has a decision, all quick methods together.
         """
-        for model in self.models:
-            compared = compare_here(instance, [self.heuristic, model], limits=self.limits, probes=False)
+        small = len(instance.jobs) + len(instance.tenants) <= EXACT_SIZE
+        together = peers(cast("HeuristicSpec", find_spec(self.heuristic)))
+        for others in (*((model,) for model in self.models if small), together):
+            compared = compare_here(instance, [self.heuristic, *others], limits=self.limits, probes=False)
             rows = {row.method: row for row in compared.rows}
-            row, other = rows[self.heuristic], rows[model]
+            row = rows[self.heuristic]
             promised = promised_of(row, instance)
             promises = promised is None or math.isfinite(promised.factor or math.inf)
             if not (self.anywhere or promises):
                 return None
             ratio, best = row.ratio_at_least, row.best_objective
-            if other.verified and ratio is not None and row.objective is not None and best is not None:
+            by = [one.method for one in compared.rows if one is not row and one.verified and one.objective == best]
+            if by and ratio is not None and row.objective is not None and best is not None:
                 told = (promised.text, promised.factor) if promised else (None, None)
-                return Proved(instance, model, ratio, row.objective, best, *told)
+                return Proved(instance, by[0], ratio, row.objective, best, *told)
             if row.status == "skipped" or not row.verified:
                 return None
         return None
@@ -264,7 +336,7 @@ class Lab:
 
 @functools.cache
 def usable(heuristic: str) -> tuple[str, ...]:
-    """Return the models that solve small instances, the quickest first; raise `UsageError` if none does."""
+    """Return the models that solve small instances, the quickest first."""
     spec = find_spec(heuristic)
     assert isinstance(spec, HeuristicSpec)
     rng = np.random.default_rng(0)
@@ -274,11 +346,9 @@ def usable(heuristic: str) -> tuple[str, ...]:
         lab = Lab(heuristic, (model.id,))
         lab.prove(cases[0])  # compile and import first, outside the measured time
         began = time.perf_counter()
-        count = sum(lab.prove(case) is not None for case in cases)
+        count = sum(found is not None and found.model == model.id for found in map(lab.prove, cases))
         if count:
             seconds[model.id] = (time.perf_counter() - began) / count**2
-    if not seconds:
-        raise UsageError(f"no model has a verified decision of {spec.problem} on small instances of {spec.paper}")
     return tuple(sorted(seconds, key=lambda name: seconds[name]))
 
 
@@ -313,14 +383,19 @@ class KeptSlice(Slice):
 
 @dataclass(frozen=True)
 class _Part(Task[Slice]):
-    """A task that runs for a number of seconds."""
+    """A task that runs for a number of seconds, but not beyond a time (as `time.time` counts)."""
 
     lab: Lab
     seconds: float
+    until: float
 
     @property
     def hard_limit_s(self) -> float:
         return self.seconds + RESERVE_S
+
+    def ends(self) -> float:
+        """Return the time at which to end, as `time.perf_counter` counts."""
+        return time.perf_counter() + min(self.seconds, self.until - time.time())
 
 
 @dataclass(frozen=True)
@@ -342,10 +417,11 @@ class SearchTask(_Part):
         return {"of": [*lab, self.seed, start, self.tries, self.seconds, self.most]}
 
     def attempt(self) -> Slice:
-        rng, ends = np.random.default_rng(self.seed), time.perf_counter() + self.seconds
+        rng, ends = np.random.default_rng(self.seed), self.ends()
         draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
-        starts = (self.lab.prove(instance) for instance in self.start)
-        elite: list[Proved] = [one for one in starts if one and math.isfinite(one.ratio)]
+        begun = takewhile(lambda one: not one[0] or time.perf_counter() < ends, enumerate(self.start))
+        starts = (self.lab.prove(instance) for _, instance in begun)
+        elite = worst([one for one in starts if one and math.isfinite(one.ratio)])
         nothing: Proved | None = None
         tried = proved = 0
         while tried < self.tries and time.perf_counter() < ends:
@@ -387,7 +463,7 @@ class ShrinkTask(_Part):
 
     def attempt(self) -> Slice:
         best = self.found
-        least, ends = best.ratio * (1 - LOSS), time.perf_counter() + self.seconds
+        least, ends = best.ratio * (1 - LOSS), self.ends()
         for _ in range(self.tries):
             for content in simpler(document(best.instance)):
                 if time.perf_counter() >= ends:
