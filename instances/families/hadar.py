@@ -59,11 +59,15 @@ def last_alone(instance: Instance, problem: str) -> HadarSchedule:
 
 
 class Outbidding(HardSpec):
-    """Jobs that outbid each other; the last one is worth nearly ``1 + rise`` times as much as the first one."""
+    """Jobs that outbid each other; the last one is worth nearly ``1 + rise`` times as much as the first one.
+
+    With a `patience`, utilities fall to a half when a job has waited for so many slots, and soon to nothing.
+    """
 
     jobs: int = rule("a whole number of jobs, 2 to 1000", ge=2, le=1000, default=20)
     slots: int = rule("slots of a job, 2 to 1000", ge=2, le=1000, default=7)
     rise: float = rule("a positive rise, at most 10", gt=0, le=10, default=0.27)
+    patience: int = rule("slots, 0 (any) or more, at most 10000", ge=0, le=10_000, default=0)
 
 
 @hard(
@@ -85,9 +89,16 @@ def outbidding(spec: Outbidding) -> Instance:
 
     With the payoff (8) a job also pays for the slots that it still needs, so the newcomer must be worth more by that:
     a rise of a quarter over all jobs suffices, whatever their number.
+
+    With constant utilities the horizon must end with the last job, or the others would complete after it. With a
+    patience it need not: coming back is worth nothing, and all jobs complete in time if none is preempted.
     """
     each = [worth(1 + spec.rise * i / spec.jobs, spec.slots, (spec.slots - 1) * i) for i in range(spec.jobs)]
-    return linear(each, {GPU: 1}, slots=(spec.slots - 1) * spec.jobs + 1)
+    if not spec.patience:
+        return linear(each, {GPU: 1}, slots=(spec.slots - 1) * spec.jobs + 1)
+    falls = {"kind": "sigmoid", "midpoint_s": float(spec.slots + spec.patience), "steepness_per_s": 12 / spec.patience}
+    falling = [one | {"utility": one["utility"] | falls} for one in each]
+    return linear(falling, {GPU: 1}, slots=spec.slots * spec.jobs)
 
 
 class LongFirst(HardSpec):

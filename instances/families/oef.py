@@ -43,3 +43,30 @@ def one_fast(spec: OneFast) -> Instance:
     speedups = np.ones((spec.tenants, 2))
     speedups[0, 1] = float(spec.tenants**2)
     return of_matrix(speedups, (1, 1))
+
+
+class Heavy(HardSpec):
+    """A tenant that is `times` as fast on the second type, and one that weighs `times` as much as it."""
+
+    times: int = rule("a whole number, 2 to 10^6", ge=2, le=10**6, default=1000)
+
+
+@hard(
+    "oef-heavy",
+    Heavy,
+    methods=("oef.rounding", "oef.rounding_tijdeman"),
+    parameter="times",
+    values=(10, 30, 100, 1000, 10_000),
+    answer=fast_to_fast,
+    growth="tends to N/4 with two tenants: the price of weighted envy-freeness",
+    exponent=1.0,
+)
+def heavy(spec: Heavy) -> Instance:
+    """Return a light tenant that is fast on the fast type, and a heavy one that is equally fast on both types.
+
+    A tenant of N times the weight must hold N times as many devices, in its own eyes. It gains nothing from the fast
+    device, but the light tenant may have only 2/(N + 1) of it.
+    """
+    made = of_matrix([[1.0, float(spec.times)], [1.0, 1.0]], (1, 1))
+    light, weighty = made.tenants
+    return made.model_copy(update={"tenants": (light, weighty.model_copy(update={"weight": float(spec.times)}))})

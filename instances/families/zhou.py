@@ -21,9 +21,6 @@ from schedgap.instances.views.zhou import ZhouSchedule, view
 WINDOWS = 4
 """α: the windows of a batch of A_online, as the paper calls typical."""
 
-ROOM = 4
-"""The window of the blockers has at least this many times K^1.5 slots for K small jobs, so that K/L vanishes."""
-
 
 DEMANDS = 4.0
 """What a worker takes of GPUs, CPUs, gigabytes and Gbit/s together."""
@@ -103,7 +100,7 @@ class Blockers(HardSpec):
     Blockers,
     methods=("zhou.ps.online", "zhou.ra.online"),
     parameter="jobs",
-    values=(2, 5, 10, 40, 160, 320),
+    values=(2, 5, 10, 40, 160, 640),
     answer=small_first,
     growth="tends to 4α = 16, so Theorem 5's ratio is tight",
     limit=16.0,
@@ -116,7 +113,7 @@ def blockers(spec: Blockers) -> Instance:
     jobs get what the last blocker leaves, the end of the last window. They complete at 16L, and could have completed at
     L + K. With many small jobs, in a window that is long compared with their number, the ratio tends to 16.
     """
-    window = 1 << math.isqrt(ROOM**2 * spec.jobs**3).bit_length()
+    window = 1 << math.isqrt(spec.jobs**3).bit_length()  # K/L vanishes
     lengths = [2 * window - 1] * (WINDOWS - 1) + [2 * window - 1 - spec.jobs]
     heavy = [job(1, minibatch_s=float(slots)) for slots in lengths]
     return alone([*heavy, *[job(1, weight=0.999, submit_s=float(window))] * spec.jobs])

@@ -168,11 +168,12 @@ def staged(
 def known(heuristic: str, most: int) -> tuple[Instance, ...]:
     """Return the packaged instances to begin with: the worst ones for the paper, and those of its hard families.
 
-    Instances of families have at most `most` jobs and tenants.
+    They have at most `most` jobs and tenants.
     """
-    packaged = [load(ref) for ref in references() if ref.startswith(f"worst/{find_spec(heuristic).paper}.")]
-    drawn = [load(family.ref(value)) for family in families_of(heuristic) for value in family.values]
-    return (*packaged, *(one for one in drawn if len(one.jobs) + len(one.tenants) <= most))
+    packaged = [ref for ref in references() if ref.startswith(f"worst/{find_spec(heuristic).paper}.")]
+    families = [family.ref(value) for family in families_of(heuristic) for value in family.values]
+    found = map(load, (*packaged, *families))
+    return tuple(one for one in found if len(one.jobs) + len(one.tenants) <= most)
 
 
 def together(heuristic: str, parts: Iterable[Slice]) -> Slice:
