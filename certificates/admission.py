@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from .basics import Data, require, up
-from .moldable import MoldablePacking
-from .packing import SLOTTED, by_slots
+from .moldable import WEIGHED, MoldablePacking
+from .packing import by_slots
 from .reading.admission import admission_of
 from .reading.moldable import RawMoldable as Runs
 from .rules import register
@@ -39,5 +39,5 @@ class AdmissionPacking(MoldablePacking):
             self.worth.append(up(worth, self.unit))
 
 
-register("admission.utility", partial(by_slots, AdmissionPacking), SLOTTED)
-register("admission.from_arrival", partial(by_slots, partial(AdmissionPacking, late=0)), SLOTTED)
+register("admission.utility", partial(by_slots, AdmissionPacking), WEIGHED)
+register("admission.from_arrival", partial(by_slots, partial(AdmissionPacking, late=0)), WEIGHED)

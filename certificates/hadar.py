@@ -41,6 +41,23 @@ class HadarPacking(PackingRule):
         for worth in self.worth:
             worth[-1] = NEVER if self.complete else 0
 
+    def cuts(self, proof: Data) -> list[Fraction]:
+        """Read the covers, and return their right-hand sides.
+
+        A cover is a row with a set of jobs, for which all of their GPUs are reserved, and a ``spare``. A job counts
+        with what it takes up to its reserve, or with what it takes beyond ``spare``, whichever is more; the sum is at
+        most the capacity less ``spare``. The row is valid since all reserves fit next to ``spare``: if a job takes more
+        than its reserve and ``spare``, that much is missing for the others.
+        """
+        covers, right = proof.get("covers", ()), []
+        self.covers = [(divmod(row, self.slots), int(spare), set(jobs)) for row, spare, jobs in covers]
+        for (r, _), spare, kept in self.covers:
+            rest, reserved = self.whole[r] - spare, [self.jobs[j]["gpus"] for j in kept]
+            fits = min(spare, rest - 1, rest - sum(reserved)) >= 0
+            require(fits, "the jobs of a cover do not fit next to what they spare")
+            right.append(rest)
+        return right
+
     @cache  # noqa: B019 -- there is one object
     def states(self, j: int) -> Array:
         """Return, for each state, the state after one more slot at each level; state 0 is done, the last has all work.
@@ -327,9 +344,11 @@ def worth(kind: Kind, data: Data, proof: Data, must: bool = False) -> tuple[int,
 COPIES = partial(GangFleet, together=True)
 GRAINED = partial(GangFleet, grain=1.0)
 
-register("hadar.utility", partial(by_slots, HadarPacking), reads=(*SLOTTED, "divisible"))
-register("hadar.complete", partial(by_slots, partial(HadarPacking, complete=True)), reads=(*SLOTTED, "divisible"))
-register("hadar.forked", partial(by_slots, Forked), reads=SLOTTED)
+COVERED = (*SLOTTED, "covers")
+
+register("hadar.utility", partial(by_slots, HadarPacking), (*COVERED, "divisible"))
+register("hadar.complete", partial(by_slots, partial(HadarPacking, complete=True)), (*COVERED, "divisible"))
+register("hadar.forked", partial(by_slots, Forked), COVERED)
 # Certificates with edges have prices over intervals instead of slots.
 for name, kind in {
     "utility": partial(worth, GRAINED),

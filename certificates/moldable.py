@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .basics import DEAR, NEVER, STRETCH, Array, Data, require
-from .packing import PackingRule, Uses
+from .packing import SLOTTED, PackingRule, Uses
 from .reading.moldable import RawMoldable as Runs
 
 
-class Options(NamedTuple):
-    """Options of a job ``(options,)``: types of workers and PSs, whether all is on one server, and numbers.
+class RawOptions(NamedTuple):
+    """RawOptions of a job ``(options,)``: types of workers and PSs, whether all is on one server, and numbers.
 
     The numbers are those of workers and of slots, and the fewest PSs that do.
     """
@@ -27,11 +28,11 @@ class Options(NamedTuple):
     slots: Array
     fewest: Array
 
-    def take(self, which: slice) -> Options:
+    def take(self, which: slice) -> RawOptions:
         """Return some of the options."""
-        return Options(*(part[which] for part in self))
+        return RawOptions(*(part[which] for part in self))
 
-    def parts(self, begins: int) -> Iterator[Options]:
+    def parts(self, begins: int) -> Iterator[RawOptions]:
         """Yield the options in parts whose tables, for that many begins of runs, have at most `MOST` cells."""
         step = max(MOST // max(begins, 1), 1)
         return (self.take(slice(i, i + step)) for i in range(0, len(self.slots), step))
@@ -39,6 +40,9 @@ class Options(NamedTuple):
 
 MOST = 10**6
 """Most cells of a table of options and begins of runs."""
+
+MOST_WEIGHTS = 10**8
+"""Most weights of cuts, and most cells of the table that checks them."""
 
 
 class MoldablePacking(PackingRule):
@@ -88,7 +92,7 @@ class MoldablePacking(PackingRule):
         return float(min(sums.max(), has[resource]) or has[resource])
 
     @cache  # noqa: B019
-    def options(self, j: int) -> Options:
+    def options(self, j: int) -> RawOptions:
         """Return the options of a job that fit somewhere, with the fewest workers for each duration of a layout."""
         listed, n = [np.zeros((6, 0))], np.arange(1, self.read.chunks[j] + 1)
         for layout in self.read.layouts():
@@ -97,7 +101,7 @@ class MoldablePacking(PackingRule):
             fits = (slots <= self.slots) & np.isfinite(fewest[first])
             kept = first[fits]
             listed.append(np.stack([*(np.full(kept.size, i) for i in layout), n[kept], slots[fits], fewest[kept]]))
-        return Options(*np.concatenate(listed, axis=1).astype(np.int64))
+        return RawOptions(*np.concatenate(listed, axis=1).astype(np.int64))
 
     @cache  # noqa: B019
     def cost(self, which: int, part: int, kind: int, slots: int) -> Array:
@@ -118,7 +122,7 @@ class MoldablePacking(PackingRule):
         least = self.cost(which, part, kind, slots)[fits].min(axis=0)
         return np.asarray(np.pad(least, (0, self.slots + 1 - len(least))))
 
-    def promise(self, j: int, worth: Array, which: int, options: Options) -> Array:
+    def promise(self, j: int, worth: Array, which: int, options: RawOptions) -> Array:
         """Return ``(options, begins)`` what runs are worth less what they pay at least, for begins from the arrival on.
 
         Workers and PSs are paid as on the cheapest servers; PSs are as few as can be.
@@ -157,31 +161,64 @@ class MoldablePacking(PackingRule):
                     best = np.minimum(best, own + spread(cost, others, number - g, dear))
         return best
 
-    def kept(self, jobs: Sequence[Any]) -> dict[int, int]:
-        return {j: int(most) for j, most in jobs}
+    def cuts(self, proof: Data) -> list[Fraction]:
+        """Read the knapsack cuts, and return their right-hand sides.
+
+        A cut is a row with a limit, and refers to weights of jobs that use 1, 2, … units of the row. Uses are rounded
+        down, and more units than listed weigh as much as the last. The total weight of whole uses that fit into the
+        capacity is at most the limit, by a dynamic program over the capacity. So is that of all uses that fit.
+        """
+        tables, cuts = proof.get("weights", ()), proof.get("cuts", ())
+        self.cut_rows = np.array([divmod(row, self.slots) for row, _, _ in cuts], np.int64).reshape(-1, 2)
+        self.cut_table = np.array([which for *_, which in cuts], np.int64)
+        right = [Fraction(limit) for _, limit, _ in cuts]
+        levels = max((len(weights) for table in tables for weights, _ in table), default=0) + 1
+        require(len(tables) * len(self.jobs) * levels <= MOST_WEIGHTS, "cuts have too many weights for this program")
+        require(all(0 <= which < len(tables) for which in self.cut_table.tolist()), "a cut has no weights")
+        self.weights = np.zeros((len(tables), len(self.jobs), levels), np.int64)
+        for i, table in enumerate(tables):
+            for weights, jobs in table:
+                own = np.array(weights, np.int64)
+                self.weights[i, np.array(jobs, np.int64), 1:] = np.pad(own, (0, levels - 1 - len(own)), "edge")
+        require(bool((np.diff(self.weights, axis=2) >= 0).all()), "weights of a cut fall with the use")
+        require(bool((self.weights < 2**31).all()), "weights of a cut are too large")
+        rooms = [math.floor(self.whole[r]) for r in self.cut_rows[:, 0].tolist()]
+        largest = self.largest(max(rooms, default=0)) if cuts else None
+        for room, which, limit in zip(rooms, self.cut_table.tolist(), right, strict=True):
+            require(largest is not None and largest[which, room] <= limit, "the jobs of a cut fit beyond its limit")
+        return right
+
+    def largest(self, most: int) -> Array:
+        """Return ``(tables, most + 1)`` the largest total weight of jobs whose whole uses fit into each room."""
+        cells = len(self.weights) * (most + 1)
+        require(cells <= MOST_WEIGHTS, "cuts of so large a capacity are not checked by this program")
+        best = np.zeros((len(self.weights), most + 1), np.int64)
+        for weights in np.moveaxis(self.weights, 1, 0):
+            before = best.copy()
+            for use in np.flatnonzero(np.diff(weights, axis=1).any(axis=0)) + 1:
+                if use <= most:
+                    best[:, use:] = np.maximum(best[:, use:], before[:, : most + 1 - use] + weights[:, use, None])
+        return best
 
     @cache  # noqa: B019
     def priced(self, which: int, m: int) -> tuple[Array, ...]:
-        """Return slot, resource, spare and price of the covers that workers of type `m` pay for, and their numbers.
+        """Return the slots, resources, lists of weights and prices of the cuts that workers of type `m` pay for.
 
-        Workers that fit on one class of servers only pay for the covers of this class; other workers pay for none.
+        Workers that fit on one class of servers only pay for the cuts of this class; other workers pay for none.
         """
-        classes, resources = np.flatnonzero(self.room[m]).tolist(), self.has.shape[1]
-        prices = enumerate(self.extra[which])
-        at = [i for i, price in prices if price and [self.covers[i][0][0] // resources] == classes]
-        rows = [(t, row % resources, spare) for (row, t), spare, _ in (self.covers[i] for i in at)]
-        t, resource, spare = np.array(rows, np.int64).reshape(-1, 3).T
-        return t, resource, spare, np.array([self.extra[which][i] for i in at], float), np.array(at, np.int64)
+        classes, resources = np.flatnonzero(self.room[m]), self.has.shape[1]
+        row, slot = self.cut_rows.T
+        prices = np.array(self.extra[which], np.int64)
+        at = np.flatnonzero((prices > 0) & (len(classes) == 1) & np.isin(row // resources, classes))
+        return slot[at], row[at] % resources, self.cut_table[at], prices[at]
 
     @cache  # noqa: B019
     def shared(self, which: int, j: int, m: int, number: int) -> Array:
-        """Return what `number` workers pay for covers in the first 0, 1, … slots together, rounded down."""
-        t, resource, spare, price, at = self.priced(which, m)
-        kept = np.array([self.covers[i][2].get(j, 0) for i in at.tolist()], np.int64)
-        use = number * self.need[0][m][resource] * (1 - 1e-15)
+        """Return what `number` workers pay for cuts in the first 0, 1, … slots together."""
+        slot, resource, table, price = self.priced(which, m)
+        use = np.floor(number * self.need[0][m][resource]).astype(np.int64)
         costs = np.zeros(self.slots + 1, np.int64)
-        taken = np.maximum(np.minimum(use, kept), use - spare)
-        np.add.at(costs, t + 1, np.floor(price * taken * (1 - 1e-14)).astype(np.int64))
+        np.add.at(costs, slot + 1, price * self.weights[table, j, np.minimum(use, self.weights.shape[2] - 1)])
         return np.asarray(np.cumsum(costs))
 
     def answer(self, j: int, worth: Array, which: int, uses: Uses) -> int:
@@ -203,7 +240,7 @@ class MoldablePacking(PackingRule):
         """
         (m, p, together, number, slots, _), first = option, self.earliest[j]
         begin, shared = np.flatnonzero(promise > least), np.zeros(1, np.int64)
-        if self.covers:
+        if self.right:
             until = self.shared(which, j, m, number)
             shared = until[begin + first + slots] - until[begin + first]
             near = promise[begin] - shared > least
@@ -224,3 +261,7 @@ def spread(cost: Array, room: Array, number: int, dear: float) -> Array:
     taken = np.clip(number - (np.cumsum(there, axis=0) - there), 0, there)
     paid = (taken * np.take_along_axis(cost, order, 0)).sum(axis=0)
     return np.asarray(np.where(room.sum(axis=0) >= number, paid, dear))
+
+
+WEIGHED = (*SLOTTED, "cuts", "weights")
+"""Fields of certificates with prices of capacity in slots, and with knapsack cuts."""

@@ -66,37 +66,25 @@ class PackingRule:
         raise NotImplementedError
 
     def take(self, proof: Data) -> None:
-        """Read the prices, the covers, and the jobs that may use fractions of slots (`divisible`)."""
+        """Read the prices, the cuts, and the jobs that may use fractions of slots (`divisible`)."""
         self.divisible = set(proof.get("divisible", ()))
         cells, numbers = len(self.capacity) * self.slots, [np.array(prices, np.int64) for prices in proof["prices"]]
         self.prices = [prices[:cells].reshape(len(self.capacity), self.slots) for prices in numbers]
-        self.whole, covers = [Fraction(float(c)) for c in self.capacity], proof.get("covers", ())
-        self.covers = [(divmod(row, self.slots), int(spare), self.kept(jobs)) for row, spare, jobs in covers]
+        self.whole = [Fraction(float(c)) for c in self.capacity]
         self.extra = [prices[cells:].tolist() for prices in numbers]
         require(all((p >= 0).all() for p in numbers), "prices are negative")
-        require(all(len(e) == len(self.covers) for e in self.extra), "the number of prices is not that of the rows")
+        self.right = self.cuts(proof)
+        require(all(len(e) == len(self.right) for e in self.extra), "the number of prices is not that of the rows")
         require(all(self.paid(i) < DEAR // 2 for i in range(len(numbers))), "prices are too large")
-        for (r, _), spare, kept in self.covers:
-            rest = self.whole[r] - spare
-            fits = min(spare, rest - 1, rest - sum(kept.values()), *kept.values()) >= 0
-            require(fits, "the jobs of a cover do not fit next to what they spare")
 
-    def kept(self, jobs: Sequence[Any]) -> dict[int, int]:
-        """Return how much of a capacity a cover reserves for each of its jobs: for a gang, all of its GPUs."""
-        return {j: self.jobs[j]["gpus"] for j in jobs}
+    def cuts(self, proof: Data) -> list[Fraction]:
+        """Read the cuts, check that they are valid, and return their right-hand sides."""
+        raise NotImplementedError
 
     def paid(self, which: int) -> Fraction:
-        """Return the price of all capacity and of the right-hand sides of the covers, at one set of prices.
-
-        A cover is a row with an amount reserved for each of its jobs, and a ``spare``. A job counts with what it takes
-        up to its reserve, or with what it takes beyond ``spare``, whichever is more; the sum is at most the capacity
-        less ``spare``. The row is valid since all reserves fit next to ``spare``: if a job takes more than its reserve
-        and ``spare``, that much is missing for the others.
-        """
-        rows = zip(self.whole, self.prices[which].tolist(), strict=True)
-        shared = zip(self.covers, self.extra[which], strict=True)
-        own = sum((c * sum(row) for c, row in rows), Fraction(0))
-        return own + sum(((self.whole[r] - spare) * price for ((r, _), spare, _), price in shared), Fraction(0))
+        """Return the price of all capacity and of the right-hand sides of the cuts, at one set of prices."""
+        rows = zip([*self.whole, *self.right], [*self.prices[which].tolist(), *self.extra[which]], strict=True)
+        return sum((c * (sum(row) if isinstance(row, list) else row) for c, row in rows), Fraction(0))
 
     def bound(self, which: int, first: Sequence[int], last: Sequence[int], uses: Uses) -> Fraction:
         """Return the bound at one set of prices if each job ends, or counts as ending, between `first` and `last`."""
@@ -146,5 +134,5 @@ def by_slots(kind: Callable[[Data, Data], PackingRule], data: Data, proof: Data)
     return problem.sense, problem.value(proof)
 
 
-SLOTTED = ("slot_s", "slots", "prices", "covers", "tree")
+SLOTTED = ("slot_s", "slots", "prices", "tree")
 """Fields of certificates with prices of capacity in slots."""

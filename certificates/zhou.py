@@ -11,8 +11,8 @@ import numpy as np
 
 from .basics import LESS, LOW, MORE, STRETCH, Array, Data, require, up
 from .fluid import READS, Fleet, completion, slots
-from .moldable import MoldablePacking
-from .packing import SLOTTED, by_slots
+from .moldable import WEIGHED, MoldablePacking
+from .packing import by_slots
 from .reading.zhou import RawArchitecture, zhou_of
 from .rules import register
 
@@ -177,6 +177,6 @@ class MoldableFleet(Timed, Fleet):
 
 for name, ring in {"ps": False, "ra": True}.items():
     register(f"zhou.{name}.cost", partial(by_slots, partial(CheapestRun, ring=ring)), ("slot_s", "slots", "base"))
-    register(f"zhou.{name}.completion", partial(by_slots, partial(Completion, ring=ring)), SLOTTED)
-    register(f"zhou.{name}.weight", partial(by_slots, partial(Weight, ring=ring)), SLOTTED)
+    register(f"zhou.{name}.completion", partial(by_slots, partial(Completion, ring=ring)), WEIGHED)
+    register(f"zhou.{name}.weight", partial(by_slots, partial(Weight, ring=ring)), WEIGHED)
     register(f"zhou.{name}.preemptive", partial(slots, partial(MoldableFleet, ring=ring)), READS[completion])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
+import scipy.sparse as sp
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +22,8 @@ from schedgap.harness.check import judge_asked
 from schedgap.harness.studies.compare.methods import related, seeds, select, verified_oracle
 from schedgap.harness.studies.compare.run import compare
 from schedgap.heuristics import HEURISTICS, Context
+from schedgap.instances import clock
+from schedgap.instances.arrays import Ints
 from schedgap.instances.canonical import validate
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.moldable import classes
@@ -27,7 +32,18 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import HadarSchedule, HadarView
 from schedgap.models import MODELS, ModelSpec
 from schedgap.models.admission.columns import admitting
-from schedgap.models.engine.columns import BranchAndPrice, Columns, Covers, Dive, Domain, Packing, children, generate
+from schedgap.models.engine.columns import (
+    BranchAndPrice,
+    Columns,
+    Covers,
+    Dive,
+    Domain,
+    Knapsacks,
+    Packing,
+    children,
+    generate,
+)
+from schedgap.models.engine.columns.knapsacks import separated
 from schedgap.models.engine.gangs.pricing import GangPricing
 from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs
 from schedgap.models.engine.moldable import MoldablePricing as RunPricing
@@ -218,21 +234,43 @@ def some_covers(draw: Any, packing: Packing) -> Covers:
     found = Covers.none(packing.blocks)
     for row in draw(st.lists(st.integers(0, len(packing.capacity) - 1), max_size=4)):
         spare = draw(st.integers(1, max(int(packing.capacity[row]), 1)))
-        parts = [{0, int(m)} if packing.parts is None else set(range(int(m) + 1)) for m in packing.most]
-        kept = np.array([draw(st.sampled_from(sorted(of))) for of in parts], np.int64)
+        kept = np.array([draw(st.sampled_from([0, int(m)])) for m in packing.most], np.int64)
         if kept.sum() <= packing.capacity[row] - spare:
             found = found.and_(Covers(np.array([row]), np.array([spare]), kept[None, :]))
     return found
 
 
+def some_knapsacks(rng: np.random.Generator, rows: Ints, packing: Packing) -> Knapsacks:
+    """Draw knapsack cuts with any weights that do not fall with the use, each with the least valid limit."""
+    assert packing.most is not None
+    steps = rng.integers(0, 3, (len(rows), packing.blocks, int(packing.most.max()) + 1))
+    weights = np.cumsum(steps * (rng.random(steps.shape) < 0.5), axis=2)
+    weights -= weights[:, :, :1]
+    limit = [heaviest(int(packing.capacity[row]), one) for row, one in zip(rows.tolist(), weights, strict=True)]
+    return Knapsacks(rows, np.array(limit, np.int64), np.arange(len(rows)), weights)
+
+
+def heaviest(room: int, weights: Ints) -> int:
+    """Return the largest total weight of blocks whose uses fit into `room`, one block after another."""
+    best = {0: 0}
+    for block in weights.tolist():
+        before = best
+        best = {}
+        for used, total in before.items():
+            for use, weight in enumerate(block):
+                if used + use <= room:
+                    best[used + use] = max(best.get(used + use, 0), total + weight)
+    return max(best.values())
+
+
 @settings(max_examples=60)
-@given(problem=known(), parts=st.booleans(), data=st.data())
-def test_covers_leave_every_solution(problem: Known, parts: bool, data: st.DataObject) -> None:
-    """Covers that are found cut off the relaxation for which they are found; no cover cuts off the optimum."""
+@given(problem=known(), weighed=st.booleans(), data=st.data())
+def test_cuts_leave_every_solution(problem: Known, weighed: bool, data: st.DataObject) -> None:
+    """Cuts that are found cut off the relaxation for which they are found; no cut cuts off the optimum."""
     use = problem.columns.use
     most = np.array([use[:, problem.columns.block == b].max() for b in range(problem.packing.blocks)], np.int64)
     every = np.ones(len(use.toarray()), bool)
-    packing = replace(problem.packing, most=np.maximum(most, 1), parts=every if parts else None)
+    packing = replace(problem.packing, most=np.maximum(most, 1), weighed=every if weighed else None)
     relaxed = problem.generate(TIGHT)
     best = problem.best()
     if best is None or relaxed.ended == "infeasible":
@@ -241,15 +279,20 @@ def test_covers_leave_every_solution(problem: Known, parts: bool, data: st.DataO
     if stronger is not None:
         broken = stronger.lifted(relaxed.columns).use @ relaxed.x - stronger.limits
         assert (broken[len(packing.capacity) :] > 0.01).all()
-    known_ones = replace(packing, known=(stronger or packing).covers.and_(data.draw(some_covers(packing))))
+    if weighed:
+        rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+        more: Any = some_knapsacks(rng, rng.integers(0, len(packing.capacity), 3), packing)
+    else:
+        more = data.draw(some_covers(packing))
+    known_ones = replace(packing, known=stronger.cuts.and_(more) if stronger else more)
     bound = replace(problem, packing=known_ones).generate(TIGHT).bound
     assert best - 1e-6 <= bound <= relaxed.bound + 1e-6
     assert list(grown(replace(problem, packing=packing)))[-1][1] == pytest.approx(best, abs=1e-6) or best <= 0
 
 
 @pytest.mark.parametrize("paper", ["admission", "zhou"])
-def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
-    """Pricing of runs with covers finds the best profit among all runs: a run's cover costs are known beforehand."""
+def test_pricing_of_runs_pays_for_cuts(paper: str) -> None:
+    """Pricing of runs with cuts finds the best profit among all runs: what a run pays for cuts is known beforehand."""
     rng, tried = np.random.default_rng(3), 0
     for view in small_views(paper, 8):
         jobs = admitting(view, "admission.utility") if paper == "admission" else weighing(view.architectures["ra"])
@@ -258,11 +301,7 @@ def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
         packing, rows = pricing.domain.packing, np.flatnonzero(grid.whole.repeat(jobs.slots))
         if packing.most is None:
             continue
-        row = rng.choice(rows, 5)
-        spare = np.array([int(rng.integers(0, packing.capacity[i] + 1)) for i in row])
-        kept = rng.integers(0, 3, (5, jobs.size)) * (rng.random((5, jobs.size)) < 0.5)
-        some = kept.sum(axis=1) <= packing.capacity[row] - spare
-        domain = Domain.of(replace(packing, known=Covers(row[some], spare[some], kept[some])))
+        domain = Domain.of(replace(packing, known=some_knapsacks(rng, rng.choice(rows, 5), packing)))
         prices = rng.random(len(domain.packing.limits)) * (rng.random(len(domain.packing.limits)) < 0.5)
         every = domain.packing.lifted(all_runs(jobs, grid))
         right = np.zeros(jobs.size)
@@ -271,6 +310,32 @@ def test_pricing_of_runs_pays_for_covers(paper: str) -> None:
         assert most == pytest.approx(right)
         tried += 1
     assert tried
+
+
+@settings(max_examples=80)
+@given(data=st.data())
+def test_a_knapsack_cut_is_found_where_shares_are_no_mixture_of_sets_that_fit(data: st.DataObject) -> None:
+    """Separation is exact: shares with no cut are a convex combination of sets of uses that fit, or less, nearly."""
+    room, blocks = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 4))
+    uses = [sorted(data.draw(st.sets(st.integers(1, min(room, 5)), min_size=1, max_size=2))) for _ in range(blocks)]
+    block = np.array([b for b, some in enumerate(uses) for _ in some], np.int64)
+    use = np.array([u for some in uses for u in some], np.int64)
+    share = np.array([data.draw(st.integers(0, 6)) / 6 for _ in use])
+    share /= np.maximum(np.bincount(block, share, blocks), 1.0)[block]
+    most, matrix = np.bincount(block, use, blocks).astype(np.int64), sp.csc_array(use[None, :].astype(float))
+    found = separated(np.array([room + 1e-9]), most, np.zeros(1, np.int64), matrix, block, share, clock.Budget())
+    sets = [np.array(one) for one in itertools.product((0, 1), repeat=len(use)) if use @ one <= room]
+    sets = [one for one in sets if np.bincount(block, one, blocks).max() <= 1]
+    mixed = scipy.optimize.linprog(
+        np.ones(len(sets)), -np.array(sets).T, -share, bounds=(0, None)
+    )  # the least total of sets that cover the shares
+    if found is None:
+        assert mixed.fun <= 1.02
+    else:
+        weight = found.weight(np.zeros(len(use), np.int64), block, use)
+        assert max(weight @ one for one in sets) <= found.limit[0] < weight @ share
+        assert weight @ share / found.limit[0] <= mixed.fun + 1e-6
+        assert found.limit[0] == heaviest(room, found.weights[0])
 
 
 def all_runs(jobs: MoldableJobs, grid: CapacityGrid) -> Columns:

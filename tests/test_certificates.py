@@ -170,7 +170,8 @@ def test_the_checker_refuses_what_was_changed(method: str, change: Callable[...,
     proof = change(plain(found.certificate), instance, 1 if found.row.sense == "max" else -1)
     with pytest.raises(checker.RefusedError, match=r"digest|another instance"):
         checker.check(proof, instance)
-    asked = r"slots do not end with τ|another round"  # an easier instance asks for another time or other jobs
+    # An easier instance asks for another time or other jobs, or has room for more than a cut allows.
+    asked = r"slots do not end with τ|another round|fit beyond its limit"
     with pytest.raises(checker.RefusedError, match=rf"only .* follows|multipliers are 0|may complete within|{asked}"):
         checker.check(signed(proof, instance), instance)
 
@@ -197,18 +198,23 @@ def test_a_bound_over_periods_or_intervals_in_place_of_slots_is_proved(
         assert all_ > value >= none
 
 
-def test_covers_of_runs_are_checked() -> None:
-    """The bound needs its covers, and the checker refuses covers in which jobs keep more than the capacity allows."""
-    found, instance = result("admission.columns", "gen/20jobs")
+def test_cuts_of_runs_are_checked() -> None:
+    """The bound needs its cuts, and the checker refuses cuts whose weights fit beyond the limit, or fall."""
+    found, instance = result("admission.columns", "gen/20jobs?jobs=30")
     proof = plain(found.certificate)
-    (row, spare, who), *others = proof["covers"]
-    much = [[job, kept + 1000] for job, kept in who]
-    for cover in ([row, spare, much], [row, spare, [[who[0][0], -1]]], [row, spare + 1000, []], [row, -1, who]):
-        with pytest.raises(checker.RefusedError, match="do not fit"):
-            checker.check(signed(proof | {"covers": [cover, *others]}, instance), instance)
-    none = [[row, spare, []] for row, spare, _ in proof["covers"]]
-    with pytest.raises(checker.RefusedError, match=r"only .* follows"):
-        checker.check(signed(proof | {"covers": none}, instance), instance)
+    (row, limit, which), *others = proof["cuts"]
+    weights, jobs = proof["weights"][which][0]
+    heavy = [[[2 * limit] * len(weights), jobs], *proof["weights"][which][1:]]
+    falling = [[[*weights, 0], jobs], *proof["weights"][which][1:]]
+    for reason, changed in {
+        "beyond its limit": {"cuts": [[row, limit - 1, which], *others]},
+        "beyond": {"weights": [heavy if i == which else one for i, one in enumerate(proof["weights"])]},
+        "fall with the use": {"weights": [falling if i == which else one for i, one in enumerate(proof["weights"])]},
+        "has no weights": {"cuts": [[row, limit, len(proof["weights"])], *others]},
+        "only .* follows": {"weights": [[] for _ in proof["weights"]]},
+    }.items():
+        with pytest.raises(checker.RefusedError, match=reason):
+            checker.check(signed(proof | changed, instance), instance)
 
 
 def test_fragments_follow_from_worths_prices_and_what_jobs_hold() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from schedgap.instances.arrays import Array
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.moldable import classes
 from schedgap.models.engine.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
 from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing
@@ -35,7 +35,7 @@ def by_prices(outcome: Outcome, domain: Domain, oracle: Price, tree: Tree, conte
     tree
         The leaves to bound, and the prices of rows there.
     content
-        Other content of the certificate: number and length of the slots. Covers are added to it.
+        Other content of the certificate: number and length of the slots. Cuts are added to it.
     sense
         1 if values are maximised, −1 if they are the negatives of costs.
     """
@@ -89,21 +89,31 @@ def grown(outcome: Outcome, domain: Domain, oracle: Oracle, options: SolveOption
 
 
 def covered(outcome: Outcome, domain: Domain, tree: Tree, content: Content) -> Domain:
-    """Return the domain with only those covers that have a positive price in some leaf, and add them to `content`.
+    """Return the domain with only those cuts that have a positive price in some leaf, and add them to `content`.
 
-    A cover lists the blocks that have a reserve; if any reserves are allowed, it lists pairs of block and reserve.
+    A cover lists the blocks that have a reserve. A knapsack cut has the number of its weights in a list of their own.
     """
-    if outcome.tree is None or not len(covers := outcome.tree.domain.packing.covers):
+    if outcome.tree is None or not len(cuts := outcome.tree.domain.packing.cuts):
         return domain
     cells = len(domain.packing.capacity)
-    prices = np.array([np.pad(leaf, (0, cells + len(covers) - len(leaf))) for leaf in tree.prices])
+    prices = np.array([np.pad(leaf, (0, cells + len(cuts) - len(leaf))) for leaf in tree.prices])
     priced = (prices[:, cells:] > 0).any(axis=0)
     tree.prices = list(prices[:, np.concatenate([np.ones(cells, bool), priced])])
-    covers = Covers(covers.row[priced], covers.spare[priced], covers.kept[priced])
-    kept = [[(b, int(row[b])) for b in np.flatnonzero(row).tolist()] for row in covers.kept]
-    blocks = kept if domain.packing.parts is not None else [[b for b, _ in pairs] for pairs in kept]
-    content["covers"] = list(zip(covers.row.tolist(), covers.spare.tolist(), blocks, strict=True))
-    return replace(domain, packing=replace(domain.packing, known=covers))
+    cuts = cuts.take(priced)
+    if isinstance(cuts, Covers):
+        blocks = [np.flatnonzero(row).tolist() for row in cuts.kept]
+        content["covers"] = list(zip(cuts.row.tolist(), cuts.spare.tolist(), blocks, strict=True))
+    else:
+        content["cuts"] = list(zip(cuts.row.tolist(), cuts.limit.tolist(), cuts.which.tolist(), strict=True))
+        content["weights"] = [grouped(table) for table in cuts.weights]
+    return replace(domain, packing=replace(domain.packing, known=cuts))
+
+
+def grouped(table: Ints) -> list[tuple[list[int], list[int]]]:
+    """Return the different weights of 1, 2, … units in a table ``(blocks, levels)``, each with its blocks."""
+    weights, which = np.unique(table[:, 1:], axis=0, return_inverse=True)
+    blocks = [np.flatnonzero(which == i).tolist() for i in range(len(weights))]
+    return [(row.tolist(), own) for row, own in zip(weights, blocks, strict=True) if row.any()]
 
 
 def moldable(

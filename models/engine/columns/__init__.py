@@ -16,8 +16,8 @@ here:
 - :class:`Domain` holds branching decisions: when blocks end, which only changes the table of column values, and how
   much of a capacity they use. :class:`BranchAndPrice` is branch and bound over domains; its nodes share columns. At the
   prices of a node, reduced-cost fixing excludes further ends;
-- :class:`Covers` are cover cuts, which cut off fractional large blocks next to small ones; the pricing has to support
-  their prices;
+- :class:`Covers` and, where the pricing can pay any weights, :class:`Knapsacks` are cuts, which cut off fractional
+  large blocks next to small ones; the pricing has to support their prices;
 - :class:`Dive` is a diving heuristic: it fixes columns one after another and prices again;
 - :class:`Packer` improves incumbents: ruin and recreate by simulated annealing with the paper's own insertion
   (:class:`Inserting`, or compiled moves), from known decisions and from the relaxations of nodes;
@@ -39,6 +39,7 @@ from schedgap.models.engine.columns.generation import (
     lagrangian,
 )
 from schedgap.models.engine.columns.integer import Choice, Insert, Inserting, Packed, Packer, PackingOptions, Start
+from schedgap.models.engine.columns.knapsacks import Knapsacks
 from schedgap.models.engine.columns.master import Master, Relaxation, choose
 from schedgap.models.engine.columns.packing import Columns, Packing, statement
 from schedgap.models.engine.columns.phases import PackingAnswer, PackingProblem, solve_in_phases
@@ -46,7 +47,7 @@ from schedgap.models.engine.columns.windows import Windows
 
 __all__ = [
     "Branch", "BranchAndPrice", "Choice", "Close", "Columns", "Covers", "Dive", "Domain", "Generated",
-    "GenerationOptions", "Insert", "Inserting", "Master", "Oracle", "Packed", "Packer", "Packing", "PackingAnswer",
-    "PackingOptions", "PackingProblem", "Price", "Priced", "Relaxation", "Start", "Use", "Windows", "children",
-    "choose", "generate", "lagrangian", "solve_in_phases", "statement",
+    "GenerationOptions", "Insert", "Inserting", "Knapsacks", "Master", "Oracle", "Packed", "Packer", "Packing",
+    "PackingAnswer", "PackingOptions", "PackingProblem", "Price", "Priced", "Relaxation", "Start", "Use", "Windows",
+    "children", "choose", "generate", "lagrangian", "solve_in_phases", "statement",
 ]  # fmt: skip

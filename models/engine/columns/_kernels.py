@@ -1,4 +1,4 @@
-"""Compiled separation of cover cuts, for :mod:`.covers`."""
+"""Compiled separation of cuts, for :mod:`.covers` and :mod:`.knapsacks`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ BROKEN = 0.02
 
 
 @njit(cache=True)
-def covers(which, capacity, most, parts, start, column, amount, block, share):  # type: ignore[no-untyped-def]
-    """Return the rows among `which` that violate a cover cut, and the spare and reserves of each row's worst cut."""
-    row, spare = np.zeros(len(which), np.int64), np.zeros(len(which), np.int64)
-    kept = np.zeros((len(which), len(most)), np.int64)
+def covers(capacity, most, start, column, amount, block, share):  # type: ignore[no-untyped-def]
+    """Return the rows that violate a cover cut, and the spare and reserves of each row's worst cut."""
+    rows = len(capacity)
+    row, spare = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    kept = np.zeros((rows, len(most)), np.int64)
     found = 0
-    for i in which:
+    for i in range(rows):
         mine = slice(start[i], start[i + 1])
         use, owner, part = amount[mine], block[column[mine]], share[column[mine]]
         high = int(use.max()) if len(use) > 0 else 0
@@ -25,7 +26,7 @@ def covers(which, capacity, most, parts, start, column, amount, block, share):  
             room = capacity[i] - s
             if (use * part).sum() - room <= worst:
                 continue
-            gain, keep = knapsack(room, s, use, owner, part, most, parts)
+            gain, keep = knapsack(room, s, use, owner, part, most)
             above = (np.maximum(use - s, 0.0) * part).sum() + gain - room
             if above > worst:
                 worst = above
@@ -35,23 +36,99 @@ def covers(which, capacity, most, parts, start, column, amount, block, share):  
 
 
 @njit(cache=True)
-def knapsack(room, spare, use, owner, share, most, parts):  # type: ignore[no-untyped-def]
+def knapsack(room, spare, use, owner, share, most):  # type: ignore[no-untyped-def]
     """Divide `room` into reserves of blocks that maximise the left-hand side of a cover cut; return gain and reserves.
 
-    The reserve of a block is either 0 or its largest use `most`; with `parts`, it is the use of any of its columns.
+    The reserve of a block is either 0 or its largest use, `most`.
     """
     some = np.unique(owner)
     best, taken = np.zeros(room + 1), np.zeros((len(some), room + 1), np.int64)
     for k in range(len(some)):
         mine, before = owner == some[k], best.copy()
         own = np.maximum(use[mine] - spare, 0.0)
-        for weight in use[mine].astype(np.int64) if parts else most[some[k] : some[k] + 1]:
-            gain = ((np.maximum(np.minimum(use[mine], weight), own) - own) * share[mine]).sum()
-            for r in range(weight, room + 1):
-                if before[r - weight] + gain > best[r]:
-                    best[r], taken[k, r] = before[r - weight] + gain, weight
+        weight = most[some[k]]
+        gain = ((np.maximum(np.minimum(use[mine], weight), own) - own) * share[mine]).sum()
+        for r in range(weight, room + 1):
+            if before[r - weight] + gain > best[r]:
+                best[r], taken[k, r] = before[r - weight] + gain, weight
     kept = np.zeros(len(most), np.int64)
     for k in range(len(some) - 1, -1, -1):
         kept[some[k]] = taken[k, room]
         room -= taken[k, room]
     return best[-1], kept
+
+
+@njit(cache=True)
+def fullest(room, owner, units, part):  # type: ignore[no-untyped-def]
+    """Return the largest total of `part` over sets of uses that fit into `room`, at most one per owner, and that set.
+
+    Uses are sorted by owner.
+    """
+    count = len(units)
+    best, taken = np.zeros(room + 1), np.full((count, room + 1), -1)
+    first, owners = np.zeros(count + 1, np.int64), 0
+    for k in range(count):
+        if k == 0 or owner[k] != owner[k - 1]:
+            before = best.copy()
+            first[owners] = k
+            owners += 1
+        for r in range(units[k], room + 1):
+            if before[r - units[k]] + part[k] > best[r] + 1e-12:
+                best[r], taken[owners - 1, r] = before[r - units[k]] + part[k], k
+    chosen, left = np.zeros(owners, np.int64), room
+    size = 0
+    for i in range(owners - 1, -1, -1):
+        k = taken[i, left]
+        if k >= 0:
+            chosen[size] = k
+            size += 1
+            left -= units[k]
+    return best[room], chosen[:size]
+
+
+@njit(cache=True)
+def joined(best, own, most):  # type: ignore[no-untyped-def]
+    """Add a block with weights `own` by use to the table of the largest total weight for each room."""
+    before = best.copy()
+    for v in range(1, min(most, len(own) - 1, len(best) - 1) + 1):
+        if own[v] > own[v - 1]:
+            for r in range(v, len(best)):
+                best[r] = max(best[r], before[r - v] + own[v])
+
+
+@njit(cache=True)
+def lifted(room, most, owner, units, scaled, order, levels):  # type: ignore[no-untyped-def]
+    """Return weights of all uses by all blocks ``(blocks, levels)``, and the largest total that fits into `room`.
+
+    The uses `units` of some owners have given weights. The weights of their other uses, and then those of all other
+    blocks in the given order, are as large as the limit allows.
+    """
+    weights = np.zeros((len(most), levels), np.int64)
+    known = np.zeros(len(most), np.bool_)
+    for k in range(len(units)):
+        known[owner[k]] = True
+        weights[owner[k], units[k]] = max(weights[owner[k], units[k]], scaled[k])
+    some = np.flatnonzero(known)
+    for b in some:
+        for v in range(1, levels):
+            weights[b, v] = max(weights[b, v], weights[b, v - 1])
+    best = np.zeros(room + 1, np.int64)
+    for b in some:
+        joined(best, weights[b], levels)
+    limit = best[room]
+    for b in some:
+        others = np.zeros(room + 1, np.int64)
+        for other in some:
+            if other != b:
+                joined(others, weights[other], levels)
+        for v in range(1, levels):
+            weights[b, v] = max(weights[b, v], weights[b, v - 1], limit - others[max(room - v, 0)])
+    best[:] = 0
+    for b in some:
+        joined(best, weights[b], levels)
+    for b in order:
+        if not known[b]:
+            for v in range(1, levels):
+                weights[b, v] = max(weights[b, v - 1], limit - best[max(room - v, 0)])
+            joined(best, weights[b], levels)
+    return weights, limit

@@ -72,6 +72,7 @@ class BranchAndPrice:
         self.settled = -np.inf
         self.nodes, self.made, self.pivots = 0, 1, root.pivots
         self.work = MASTER * root.pricings * domain.packing.blocks
+        self.vain, self.again = 0, 0
 
     @property
     def bound(self) -> float:
@@ -85,11 +86,11 @@ class BranchAndPrice:
 
     @property
     def proof(self) -> Branch:
-        """The root of the tree with all covers found; a node's prices may lack those of covers found after it."""
+        """The root of the tree with all cuts found; a node's prices may lack those of cuts found after it."""
         return replace(self.root, domain=self.based(self.root.domain))
 
     def strengthen(self, time_limit_s: float | None) -> None:
-        """Separate cover cuts at the root, before the search for incumbents; the root node then starts with them."""
+        """Separate cuts at the root, before the search for incumbents; the root node then starts with them."""
         if self.packing.most is None:
             return
         self.root.priced(self.relax(self.root.domain, self.root.prices, self.floor, 0.0, time_limit_s))
@@ -140,32 +141,39 @@ class BranchAndPrice:
     def relax(
         self, domain: Domain, prices: Array, cutoff: float, early: float, time_limit_s: float | None
     ) -> Generated:
-        """Solve the relaxation of a domain, adding cover cuts as long as these lower the bound enough.
+        """Solve the relaxation of a domain, adding cuts as long as these lower the bound enough.
 
         Column generation starts from the columns of all nodes so far, and from the `prices` of a nearby domain.
         """
         gap = min(self.solver.rel_gap / 10, CLOSE)
         budget, before, left = clock.Budget(time_limit_s), np.inf, time_limit_s
         while True:
-            # Covers added since then have price 0 at first.
+            # Cuts added since then have price 0 at first.
             prices = np.pad(prices, (0, len(self.packing.limits) - len(prices)))
             options = GenerationOptions(gap=gap, cutoff=cutoff, early=early, time_limit_s=left, start=prices)
             relaxation = generate(self.based(domain), self.oracle, options, self.solver, self.master)
             self.master, self.pivots = relaxation.master, self.pivots + relaxation.pivots
             self.work += MASTER * (relaxation.pricings + 1) * domain.packing.blocks
-            little = LITTLE * min(before - cutoff, FAR * abs(relaxation.bound))
-            ended = relaxation.ended not in ("gap", "exhausted") or before - relaxation.bound < little
-            stronger = None if ended else self.packing.stronger(relaxation.columns, relaxation.x)
+            gained, little = before - relaxation.bound, LITTLE * min(before - cutoff, FAR * abs(relaxation.bound))
+            ended = relaxation.ended not in ("gap", "exhausted") or gained < little or self.nodes < self.again
+            stronger = None if ended else self.packing.stronger(relaxation.columns, relaxation.x, budget)
+            # Where cuts have gained little, they are not tried at the next nodes: at 1, 2, 4, … of them.
+            if gained < little or (stronger is None and not ended):
+                self.vain += 1
+                self.again = self.nodes + 2**self.vain
+            elif np.isfinite(gained):
+                self.vain = 0
             if relaxation.bound <= before:
                 before, prices = relaxation.bound, relaxation.prices
             if stronger is None:
                 # If time ran out, the last prices may be worse than earlier ones.
                 return replace(relaxation, bound=before, prices=prices)
+            self.work += CUT * (len(stronger.cuts) - len(self.packing.cuts))
             self.packing = stronger
             left = None if time_limit_s is None else max(budget.left_s, 0.1)
 
     def based(self, domain: Domain) -> Domain:
-        """Return the same domain with all covers found so far."""
+        """Return the same domain with all cuts found so far."""
         return replace(domain, packing=self.packing)
 
     def branch(self, node: Branch, relaxation: Generated, cutoff: float, pair: tuple[Domain, Domain] | None) -> None:
@@ -198,8 +206,11 @@ class BranchAndPrice:
 MASTER = 2
 """Work of a round of column generation per block. Pricing a block counts 1, and solving the master takes as long."""
 
+CUT = 15
+"""Work of finding a cut: as long as pricing so many blocks takes the linear program of a knapsack cut."""
+
 LITTLE = 0.02
-"""Part of the distance between a node's bound and the cutoff that a round of covers must close, or it is the last."""
+"""Part of the distance between a node's bound and the cutoff that a round of cuts must close, or it is the last."""
 
 FAR = 0.005
 """The distance between bound and cutoff counts as at most this fraction of the bound, also if there is no cutoff."""

@@ -12,9 +12,9 @@ holds for the uses of the blocks, :math:`u \ge 0` with :math:`\sum_b u_b \le C`.
 column, the coefficient of a column is this term for the column's use. For example, a gang of four with share 1/2 and
 two single-GPU jobs with share 1 fit in a capacity of 4 and violate such a row.
 
-If the reserve of every block is either nothing or its largest use, the coefficient is convex in the use of a column:
-the price of a cover makes additional GPUs of a slot dearer than the first ones, as the pricing of gangs requires. If
-pricing knows the use of a run before it places the run, it can handle any coefficient, and any reserves.
+The reserve of every block is either nothing or its largest use. The coefficient is then convex in the use of a column:
+the price of a cover makes additional GPUs of a slot dearer than the first ones, as the pricing of gangs requires.
+Where pricing can handle any coefficients, :mod:`.knapsacks` has stronger cuts.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ class Covers:
         pairs = zip(vars(self).values(), vars(others).values(), strict=True)
         return Covers(*(np.concatenate(pair) for pair in pairs))
 
+    def take(self, chosen: Bools) -> Covers:
+        """Return the cuts selected by a mask."""
+        return Covers(self.row[chosen], self.spare[chosen], self.kept[chosen])
+
+    def limits(self, capacity: Array) -> Array:
+        """Return ``(c,)`` the right-hand sides, given the capacities ``(m,)``."""
+        return np.asarray(capacity[self.row] - self.spare)
+
     def use(self, use: sp.csc_array, block: Ints, first: int) -> sp.csc_array:
         """Return the coefficients of columns in the covers from number `first` on.
 
@@ -68,7 +76,7 @@ class Covers:
         return sp.csc_array((data[nonzero], (taken.row[nonzero], taken.col[nonzero])), taken.shape)
 
 
-def broken(capacity: Array, most: Ints, parts: Bools | None, use: sp.csc_array, block: Ints, share: Array) -> Covers:
+def broken(capacity: Array, most: Ints, use: sp.csc_array, block: Ints, share: Array) -> Covers:
     """Separate cover cuts: return, for each capacity, the cut that the shares ``(c,)`` of columns violate most, if any.
 
     Parameters
@@ -77,15 +85,11 @@ def broken(capacity: Array, most: Ints, parts: Bools | None, use: sp.csc_array, 
         ``(m,)`` whole numbers.
     most
         ``(blocks,)`` largest use of a capacity by a block.
-    parts
-        ``(m,)`` capacities that may have covers, with any reserves; ``None`` if all may, and the reserve of a block is
-        either nothing or its largest use.
     use, block
         The columns.
     """
     from schedgap.models.engine.columns import _kernels as kernels
 
     rows = use.tocsr()
-    which = np.arange(len(capacity)) if parts is None else np.flatnonzero(parts)
     columns = rows.indptr, rows.indices, rows.data, block, share
-    return Covers(*kernels.covers(which, capacity.astype(np.int64), most, parts is not None, *columns))
+    return Covers(*kernels.covers(capacity.astype(np.int64), most, *columns))

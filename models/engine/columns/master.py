@@ -50,7 +50,7 @@ class Relaxation:
     value
         Its value, without penalties.
     prices
-        ``(rows,)`` duals of the capacities, followed by those of the covers.
+        ``(rows,)`` duals of the capacities, followed by those of the cuts.
     block_prices
         ``(blocks,)`` duals of the blocks' convexity rows.
     x
@@ -172,7 +172,7 @@ class Master:
     def move(self, domain: Domain) -> None:
         """Move to another domain of the same problem; columns outside it are fixed at 0.
 
-        The domain may have more covers. From now on, optima satisfy all capacities.
+        The domain may have more cuts. From now on, optima satisfy all capacities.
         """
         self.loose = False
         first, last = len(self.packing.limits), len(domain.packing.limits)

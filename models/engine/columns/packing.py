@@ -11,13 +11,18 @@ import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 
+from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.models.engine.columns.covers import Covers, broken
+from schedgap.models.engine.columns.knapsacks import Knapsacks, separated
 from schedgap.models.engine.statements import grouped
 
 CELLS = 5_000_000
-"""Largest product of the numbers of capacities and blocks for which covers are separated: a round of separation does
-not check the time limit, and takes more than 8 s at 14 million."""
+"""Largest product of the numbers of capacities and blocks for which cuts are separated: a round of separation of covers
+does not check the time limit, and takes more than 8 s at 14 million."""
+
+WEIGHTS = 50_000_000
+"""Largest number of weights of knapsack cuts, which take 0.4 GB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +46,11 @@ class Packing:
         ``(blocks, ends)`` values of columns by their end, non-increasing, if branching is on ends.
     most
         ``(blocks,)`` largest use of a capacity by a column, 1 or more, if columns use whole numbers and the pricing
-        supports prices of :class:`covers <schedgap.models.engine.columns.covers.Covers>`; ``None`` for no covers.
-    parts
-        ``(m,)`` capacities that may have covers, with any reserves; ``None`` if all may, and the reserve of a block is
-        either nothing or its largest use.
+        supports prices of cuts; ``None`` for no cuts.
+    weighed
+        ``(m,)`` capacities that may have :class:`.Knapsacks`; ``None`` if all may have :class:`.Covers`.
     known
-        Covers found so far; they are the last rows of :attr:`limits`.
+        Cuts found so far; they are the last rows of :attr:`limits`.
     series
         Number of consecutive capacities that follow one another in time, which the master may aggregate; 1 for none.
     """
@@ -57,20 +61,19 @@ class Packing:
     floor: float = -np.inf
     worth: Array | None = None
     most: Ints | None = None
-    parts: Bools | None = None
-    known: Covers | None = None
+    weighed: Bools | None = None
+    known: Covers | Knapsacks | None = None
     series: int = 1
 
     @cached_property
-    def covers(self) -> Covers:
-        """The covers found so far, possibly none."""
+    def cuts(self) -> Covers | Knapsacks:
+        """The cuts found so far, possibly none."""
         return self.known or Covers.none(self.blocks)
 
     @cached_property
     def limits(self) -> Array:
-        """``(rows,)`` right-hand sides: the capacities, followed by those of the covers."""
-        covers = self.covers
-        return np.concatenate([self.capacity, self.capacity[covers.row] - covers.spare])
+        """``(rows,)`` right-hand sides: the capacities, followed by those of the cuts."""
+        return np.concatenate([self.capacity, self.cuts.limits(self.capacity)])
 
     @cached_property
     def worth_by_end(self) -> Array:
@@ -78,23 +81,32 @@ class Packing:
         assert self.worth is not None
         return np.column_stack((self.worth, np.zeros(self.blocks)))
 
-    def stronger(self, columns: Columns, x: Array) -> Packing | None:
-        """Return the problem with additional covers that the shares `x` ``(c,)`` of columns violate, or ``None``.
+    def stronger(self, columns: Columns, x: Array, budget: clock.Budget | None = None) -> Packing | None:
+        """Return the problem with additional cuts that the shares `x` ``(c,)`` of columns violate, or ``None``.
 
-        Covers are not separated beyond :data:`CELLS`.
+        Cuts are not separated beyond :data:`CELLS`, nor once the time of the budget is used.
         """
         if self.most is None or len(self.capacity) * self.blocks > CELLS:
             return None
-        used = columns.take(x > 0)
-        covers = broken(self.capacity, self.most, self.parts, used.use[: len(self.capacity)], used.block, x[x > 0])
-        return replace(self, known=self.covers.and_(covers)) if len(covers) else None
+        used, known = columns.take(x > 0), self.known
+        shares = used.use[: len(self.capacity)], used.block, x[x > 0]
+        if self.weighed is None:
+            covers = broken(self.capacity, self.most, *shares)
+            assert not isinstance(known, Knapsacks)
+            return replace(self, known=known.and_(covers) if known else covers) if len(covers) else None
+        assert not isinstance(known, Covers)
+        if known and known.weights.size > WEIGHTS:
+            return None
+        rows = np.flatnonzero(self.weighed)
+        found = separated(self.capacity, self.most, rows, *shares, budget or clock.Budget())
+        return replace(self, known=known.and_(found) if known else found) if found else None
 
     def lifted(self, columns: Columns) -> Columns:
-        """Return columns with their coefficients in all covers, adding those that are missing."""
+        """Return columns with their coefficients in all cuts, adding those that are missing."""
         present = columns.use.shape[0] - len(self.capacity)
-        if present == len(self.covers):
+        if present == len(self.cuts):
             return columns
-        missing = self.covers.use(columns.use[: len(self.capacity)], columns.block, present)
+        missing = self.cuts.use(columns.use[: len(self.capacity)], columns.block, present)
         return replace(columns, use=sp.csc_array(sp.vstack([columns.use, missing], format="csc")))
 
 

@@ -102,9 +102,9 @@ def solve_in_phases(
 ) -> PackingAnswer:
     """Solve a packing problem by branch and price with primal heuristics.
 
-    Column generation at the root comes first, then cover cuts and a dive. Branch and bound follows, best bound first.
+    Column generation at the root comes first, then cuts and a dive. Branch and bound follows, best bound first.
     It branches on when blocks end and on how much they use of a capacity, and solves each node by column generation,
-    with the columns and covers of all nodes before. As much work goes into ruin and recreate, which starts from known
+    with the columns and cuts of all nodes before. As much work goes into ruin and recreate, which starts from known
     decisions and from the relaxations of the nodes. Both end when the gap is closed or a limit is reached.
 
     Parameters
@@ -145,7 +145,7 @@ class _Solve:
         self.trace += [self.point(None, p.bound, p.time_s + spent_s) for p in self.generated.trace]
 
     def run(self) -> PackingAnswer:
-        """Separate covers, dive, then branch and anneal in turns until no node is open or a limit is reached."""
+        """Separate cuts, dive, then branch and anneal in turns until no node is open or a limit is reached."""
         if self.generated.ended in ("infeasible", "error"):
             return self.answer(self.generated.bound, None, None, "")
         problem = self.problem
@@ -161,7 +161,7 @@ class _Solve:
         else:
             packer.follow(self.ends())
         if self.generated.master and not problem.otherwise and not self.closed(tree, packer):
-            # Covers count towards the first node; they are useless while the prices have not converged.
+            # Cuts count towards the first node; they are useless while the prices have not converged.
             if self.options.nodes != 0 and self.generated.ended != "time limit":
                 tree.strengthen(self.left(COVERING))
                 self.note(tree, packer)
@@ -187,7 +187,7 @@ class _Solve:
                 rounds += 1
             elif packer.work <= tree.work:
                 packer.anneal()
-            elif (outcome := tree.explore(incumbent, self.left())) is not None:
+            elif (outcome := tree.explore(incumbent, self.left(NODE))) is not None:
                 self.learn(packer, *outcome)
                 self.note(tree, packer)
         return "no node is open"
@@ -209,7 +209,7 @@ class _Solve:
         return tree.bound <= incumbent + self.options.rel_gap * abs(incumbent)
 
     def dive(self, packer: Packer, tree: BranchAndPrice) -> None:
-        """Dive from the root node, with its covers, and let the packer improve the solution that is found."""
+        """Dive from the root node, with its cuts, and let the packer improve the solution that is found."""
         budget, master = clock.Budget(self.left(DIVING)), tree.master
         assert master is not None
         columns = Dive(self.problem.oracle, tree.based(self.domain), master, budget).run()
@@ -312,10 +312,13 @@ def relative_gap(bound: float, value: float) -> float:
 
 
 COVERING = 0.1
-"""Fraction of the time remaining after the root bound that the separation of covers at the root may take."""
+"""Fraction of the time remaining after the root bound that the separation of cuts at the root may take."""
+
+NODE = 0.3
+"""Fraction of the remaining time that a node may take before the schedule has a turn; the node goes on after that."""
 
 DIVING = 0.3
-"""Fraction of the time remaining after the covers that the dive may take."""
+"""Fraction of the time remaining after the cuts that the dive may take."""
 
 SMALL = 1e-10
 """Least value by which gaps are divided."""

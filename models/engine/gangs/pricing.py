@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import HadarView
-from schedgap.models.engine.columns import Choice, Columns, Domain, Oracle, Packing, Price, Priced
+from schedgap.models.engine.columns import Choice, Columns, Covers, Domain, Oracle, Packing, Price, Priced
 
 COARSE, FINE = 1_500, 60_000
 """Largest number of states of an automaton, and of the grid that replaces the greedy choice where its error matters."""
@@ -342,7 +342,8 @@ class _Goal:
     @staticmethod
     def of(domain: Domain, prices: Array) -> _Goal:
         uses = np.array(domain.uses, np.int64).reshape(-1, 4)
-        priced, all_covers = np.flatnonzero(prices), domain.packing.covers
+        priced, all_covers = np.flatnonzero(prices), domain.packing.cuts
+        assert isinstance(all_covers, Covers)
         covers = all_covers.row[priced], all_covers.spare[priced], all_covers.kept[priced] > 0, prices[priced]
         return _Goal(domain.worth, np.where(domain.must, -1e200, 0.0), np.ascontiguousarray(uses.T), covers)
 

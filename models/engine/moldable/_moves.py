@@ -302,16 +302,16 @@ def anneal(
 
 
 @njit(cache=True)
-def surcharge(workers, worker_type, alone, need, rows, kept, out):  # type: ignore[no-untyped-def]
-    """Add to `out` what each option pays for covers, cumulated by slot.
+def surcharge(workers, worker_type, alone, need, rows, out):  # type: ignore[no-untyped-def]
+    """Add to `out` what each option pays for knapsack cuts, cumulated by slot.
 
-    `rows` holds the host, resource, slot, spare and price of each cover.
+    `rows` holds the host, resource, slot and price of each cut, and the job's weights by use.
     """
-    host, resource, slot, spare, price = rows
+    host, resource, slot, price, weights = rows
     for o in range(len(workers)):
         for c in range(len(price)):
             if alone[worker_type[o]] == host[c]:
-                use = workers[o] * need[worker_type[o], resource[c]]
-                out[o, slot[c] + 1] += price[c] * max(min(use, kept[c]), use - spare[c])
+                use = int(workers[o] * need[worker_type[o], resource[c]] + 0.5)
+                out[o, slot[c] + 1] += price[c] * weights[c, min(use, weights.shape[1] - 1)]
         for t in range(1, out.shape[1]):
             out[o, t] += out[o, t - 1]

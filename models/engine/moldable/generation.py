@@ -26,7 +26,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools
 from schedgap.instances.moldable import Ledger, Machines, classes
-from schedgap.models.engine.columns import Columns, Covers, Domain, Oracle, Priced
+from schedgap.models.engine.columns import Columns, Covers, Domain, Knapsacks, Oracle, Priced
 from schedgap.models.engine.moldable.jobs import CapacityGrid, MoldableJobs, bends
 
 CELLS, LARGEST = 2_000_000, 50_000_000
@@ -71,7 +71,7 @@ class MoldablePricing(Oracle):
             self._costs = domain, late, nonconcave
         return self._costs[1:]
 
-    def steps(self, prices: Array, covers: Covers) -> Bools:
+    def steps(self, prices: Array, cuts: Covers | Knapsacks) -> Bools:
         """Return a mask ``(T + 1,)`` of the slots at which a price changes.
 
         As long as neither begin nor end of a run crosses one of them, the cost of a placement is linear in the begin.
@@ -80,7 +80,7 @@ class MoldablePricing(Oracle):
         """
         changes = np.ones(self.jobs.slots + 1, bool)
         changes[1:-1] = (np.diff(self.grid.by_slot(prices), axis=2) != 0).any(axis=(0, 1))
-        slot = covers.row[prices[self.grid.rows :] > 0] % self.jobs.slots
+        slot = cuts.row[prices[self.grid.rows :] > 0] % self.jobs.slots
         changes[slot] = changes[slot + 1] = True
         return changes
 
@@ -89,8 +89,8 @@ class MoldablePricing(Oracle):
         jobs = self.jobs
         self.ledger.post(self.grid.by_slot(prices))
         late, stops = self.costs(domain)
-        stops = stops | self.steps(prices, domain.packing.covers)
-        surcharge = self.surcharges(domain.packing.covers, prices[self.grid.rows :])
+        stops = stops | self.steps(prices, domain.packing.cuts)
+        surcharge = self.surcharges(domain.packing.cuts, prices[self.grid.rows :])
         # A job that is rejected, or that ends after the last slot, uses no capacity.
         other = np.where(domain.must, -np.inf, 0.0) if jobs.beyond is None else domain.worth[:, -1]
         most, listed, ends = other.copy(), [], []
@@ -106,10 +106,10 @@ class MoldablePricing(Oracle):
                 listed.append((job, -jobs.beyond[job], np.zeros(0, np.int64), np.zeros(0)))
         return Priced(most, Columns.of(self.grid.rows, listed, ends))
 
-    def surcharges(self, covers: Covers, prices: Array) -> Callable[[int], Array | None]:
-        """Return a function that maps a job to what its options pay for covers, cumulated by slot.
+    def surcharges(self, cuts: Covers | Knapsacks, prices: Array) -> Callable[[int], Array | None]:
+        """Return a function that maps a job to what its options pay for cuts, cumulated by slot.
 
-        The costs are exact: covers exist only for resources that are used by workers which fit on a single class of
+        The costs are exact: cuts exist only for resources that are used by workers which fit on a single class of
         servers, so their use is known before a run is placed; see :attr:`.CapacityGrid.whole`.
         """
         from schedgap.models.engine.moldable import _moves as kernels
@@ -117,17 +117,16 @@ class MoldablePricing(Oracle):
         paid = np.flatnonzero(prices)
         if not paid.size:
             return lambda job: None
-        cell, slot = np.divmod(covers.row[paid], self.jobs.slots)
+        assert isinstance(cuts, Knapsacks)
+        cell, slot = np.divmod(cuts.row[paid], self.jobs.slots)
         host, resource = np.divmod(cell, len(self.grid.machines.resources))
-        rows = host, resource, slot, covers.spare[paid].astype(float), prices[paid]
-        o, kept, alone = self.jobs.options, covers.kept[paid].T.astype(float), self.grid.alone()
+        o, alone, which = self.jobs.options, self.grid.alone(), cuts.which[paid]
 
         def of(job: int) -> Array:
             own = o.of(job)
             out = np.zeros((own.stop - own.start, self.jobs.slots + 1))
-            kernels.surcharge(
-                o.workers[own], o.worker_type[own], alone, self.grid.machines.worker, rows, kept[job].copy(), out
-            )
+            rows = host, resource, slot, prices[paid], cuts.weights[which, job]
+            kernels.surcharge(o.workers[own], o.worker_type[own], alone, self.grid.machines.worker, rows, out)
             return out
 
         return of

@@ -13,7 +13,7 @@ from schedgap.instances.moldable import FoundRun, Machines, RunOptions, Runs, ru
 from schedgap.models.engine.columns import Choice, Packed, Packing
 
 COVERED = 500
-"""Largest capacity for which covers are separated, by a dynamic program whose time grows with the capacity."""
+"""Largest capacity for which knapsack cuts are separated, by a dynamic program whose time grows with the capacity."""
 
 ROWS = 4000
 """Largest number of capacities that a master contains from the beginning; with more, it starts with windows."""
@@ -82,8 +82,8 @@ class CapacityGrid:
     def packing(self, jobs: MoldableJobs) -> Packing:
         """Return the packing problem of some jobs."""
         capacity = self.machines.allowed
-        most, parts = None, np.repeat(self.whole, self.slots)
-        if parts.any():
+        most, weighed = None, np.repeat(self.whole, self.slots)
+        if weighed.any():
             most = np.ones(jobs.size, np.int64)
             o, m = jobs.options, self.machines
             np.maximum.at(most, o.job, np.ceil(o.workers * m.worker[o.worker_type].max(axis=1)).astype(np.int64))
@@ -93,13 +93,13 @@ class CapacityGrid:
             jobs.beyond is not None,
             worth=jobs.worth,
             most=most,
-            parts=parts,
+            weighed=weighed,
             series=self.slots if self.rows > ROWS else 1,
         )
 
     @property
     def whole(self) -> Bools:
-        """``(h·R,)`` whether cover inequalities can be written for a resource of a class of servers.
+        """``(h·R,)`` whether knapsack cuts can be written for a resource of a class of servers.
 
         They can if only workers use the resource, in whole units, at most :data:`COVERED` of them, and if these
         workers fit on no other class of servers: then a job's use is known before the job is placed.
@@ -116,7 +116,7 @@ class CapacityGrid:
         return np.where(fits.sum(axis=1) == 1, fits.argmax(axis=1), -1)
 
     def by_slot(self, prices: Array) -> Array:
-        """Return prices of rows as ``(h, R, T)``, without those of covers."""
+        """Return prices of rows as ``(h, R, T)``, without those of cuts."""
         return prices[: self.rows].reshape(*self.machines.capacity.shape, self.slots)
 
     def expand(self, jobs: MoldableJobs, prices: Array) -> Array:
