@@ -64,8 +64,8 @@ class Fit:
         Spearman's rank correlation of gangs and durations.
     dispersion
         By window in hours: variance over mean of the counts of arrivals, as observed and under the fitted law.
-    jobs, days
-        Number of jobs, and of days on which arrivals count as observed.
+    jobs, days, per_day
+        Number of jobs, of days on which arrivals count as observed, and of jobs that arrive on one of them on average.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Fit:
     dispersion: Mapping[float, tuple[float, float]]
     jobs: int
     days: int
+    per_day: float
 
     @property
     def spec(self) -> str:
@@ -91,7 +92,7 @@ class Fit:
             **self.parameters,
         }
         lines = [
-            f"# Laws of {self.jobs} jobs; arrivals of {self.days} days.",
+            f"# Laws of {self.jobs} jobs; {self.per_day:.4g} arrivals a day on {self.days} days.",
             f"# Rank correlation of gangs and durations: {self.rank_correlation:.3f}.",
             "# Distances of Kolmogorov and Smirnov: "
             + ", ".join(f"{name} {value:.3f}" for name, value in self.distances.items())
@@ -141,7 +142,7 @@ def fit(instance: Instance, *, least_day: float = 0.0) -> Fit:
     of_gangs = float(np.abs(np.cumsum(shares) - np.cumsum(counts / counts.sum())).max())
     began = instance.began_s
     times = np.sort([job.submit_s for job, _ in jobs]) + (began % (7 * DAY_S) - 4 * DAY_S if began else 0.0)
-    arriving, distances, dispersion, days = _arrivals(times, began is not None, least_day)
+    arriving, distances, dispersion, days, per_day = _arrivals(times, began is not None, least_day)
     return Fit(
         name=instance.name,
         parameters={**arriving, **parameters},
@@ -150,7 +151,27 @@ def fit(instance: Instance, *, least_day: float = 0.0) -> Fit:
         dispersion=dispersion,
         jobs=len(jobs),
         days=days,
+        per_day=per_day,
     )
+
+
+def samples(instance: Instance, found: Fit) -> dict[str, tuple[Array, Array]]:
+    """Return durations and gaps between arrivals in seconds: those of the jobs, and as many of the fitted laws.
+
+    Gaps are those by the clock on the wall, and the laws draw them with seed 0.
+    """
+    seconds = np.array([one for job in instance.jobs if (one := _seconds(job)) > 0])
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.parameters.items()
+    }
+    spec = LawsSpec(family="fit", **{name: value for name, value in given.items() if name in LawsSpec.model_fields})
+    u = (np.arange(seconds.size) + 0.5) / seconds.size
+    both = {"durations": (seconds, laws.durations(spec, u, found.parameters["mean_h"] * HOUR_S))}
+    if spec.arrivals != "start":
+        times = _apart(np.sort([job.submit_s for job in instance.jobs]))
+        drawn = laws.arrival_times(spec, times.size, found.per_day / DAY_S, Streams(0))
+        both["gaps"] = np.diff(times), np.diff(drawn)
+    return both
 
 
 def _seconds(job: Any) -> float:
@@ -291,10 +312,13 @@ def _correlation(shares: Sequence[float], ranks: float) -> float:
 
 def _arrivals(
     times: Array, dated: bool, least_day: float
-) -> tuple[dict[str, Any], dict[str, float], dict[float, tuple[float, float]], int]:
-    """Return parameters, distances, dispersion of counts, and the number of observed days of arrivals (ascending)."""
+) -> tuple[dict[str, Any], dict[str, float], dict[float, tuple[float, float]], int, float]:
+    """Return parameters, distances, dispersion of counts, the number of observed days, and the arrivals on one.
+
+    Times are ascending.
+    """
     if times[-1] - times[0] < 1:
-        return {"arrivals": "start"}, {}, {}, 1
+        return {"arrivals": "start"}, {}, {}, 1, float(times.size)
     times = _apart(times)
     day = np.floor(times / DAY_S).astype(np.int64)
     numbers, counts = np.unique(day, return_counts=True)
@@ -320,12 +344,13 @@ def _arrivals(
     parameters |= process.parameters
     gaps = np.concatenate([np.diff(run) for run in runs])
     distances["gaps"] = distance(gaps, process.gap_cdf)
-    dispersion = {}
+    seconds = observed.size * DAY_S if least_day else times[-1] - times[0]
+    per_day, dispersion = DAY_S * times.size / seconds, {}
     for window in WINDOWS_H:
         counts = _counts(times, observed, window * HOUR_S)
-        fitted = _counts_of(LawsSpec(family="fit", **parameters), times.size / observed.size, window * HOUR_S)
+        fitted = _counts_of(LawsSpec(family="fit", **parameters), per_day, window * HOUR_S)
         dispersion[window] = (_over(counts), _over(fitted))
-    return parameters, distances, dispersion, int(observed.size)
+    return parameters, distances, dispersion, int(observed.size), per_day
 
 
 def _apart(times: Array) -> Array:

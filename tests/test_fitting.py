@@ -13,10 +13,11 @@ from conftest import Command
 from scipy import stats
 from scipy.linalg import expm
 
+from schedgap.harness.show import plot
 from schedgap.instances.canonical import write
 from schedgap.instances.catalogue import load
-from schedgap.instances.errors import InstanceError
-from schedgap.instances.fitting import Fit, TwoStates, fit, fit_curve, mixture
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.fitting import Fit, TwoStates, fit, fit_curve, mixture, samples
 from schedgap.instances.generate import Streams, laws
 from schedgap.instances.generate.laws import LawsSpec, fitted
 from schedgap.instances.importers import import_trace
@@ -179,6 +180,22 @@ def test_two_parts_of_a_mixture_are_found() -> None:
     assert weight == pytest.approx([0.3, 0.7], abs=0.02)
     assert mean == pytest.approx([0, 6], abs=0.1)
     assert width == pytest.approx([0.5, 1.0], rel=0.05)
+
+
+@pytest.mark.parametrize("marginal", ["durations", "gaps"])
+def test_a_figure_compares_jobs_and_laws(marginal: str) -> None:
+    instance = load("gen/200jobs?arrivals=bursty")
+    found = fit(instance)
+    observed, drawn = samples(instance, found)[marginal]
+    assert observed.size == drawn.size
+    assert stats.ks_2samp(observed, drawn).statistic < 0.15
+    ax = plot.laws(instance, found, marginal)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [instance.name, "fitted law"]
+    lines = sorted((np.asarray(line.get_xdata(), float)[1:] for line in ax.get_lines()), key=lambda x: float(x.sum()))
+    for line, values in zip(lines, sorted((observed, drawn), key=lambda x: float(x.sum())), strict=True):
+        assert line == pytest.approx(np.sort(values), rel=1e-9)
+    with pytest.raises(UsageError, match="marginal = 'gangs': durations or gaps"):
+        plot.laws(instance, found, "gangs")
 
 
 # the command --------------------------------------------------------------------------------------

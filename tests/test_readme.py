@@ -65,6 +65,7 @@ SMALLER = {
     "--library DIR": "--library DIR --instance paper/oef-eq1 --known run",
     "harness compare --instance my.json": "harness compare --instance my.json --method hadar.srtf --method hadar.p1",
     "sweeps/solvers.toml": "mine.toml",
+    "harness fit my.json": "harness fit gen/oef-20",
     "load = [0.6, 1.0, 1.4], seed = [1, 2, 3]": "load = [0.6]",
     "harness diff results/<a> results/<b>": "harness diff run run",
     "results/<run>": "run",
@@ -88,6 +89,8 @@ FILES = {
     "trace.swf.gz": SAMPLES["swf"],
     "log.csv": "job,queued_at,begin,finish,n_gpu,who\na,0,10,100,1,x\nb,5,50,140,2,y\n",
     "list.csv": NODES,
+    "philly_first20000.csv": "timestamp,duration,num_gpus,gpu_time,cluster\n"
+    + "".join(f"2017-10-0{1 + i % 3} 0{i % 9}:00:00,{60 + i * i}.0,{1 + i % 2},1.0,a\n" for i in range(60)),
     "pai_task_table.csv": SAMPLES["pai2020"],
     "pai_job_table.csv": PAI_JOBS,
     "my.trace": GAVEL_NEW,

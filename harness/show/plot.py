@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from schedgap.harness.studies.simulate.row import Simulation
+    from schedgap.instances.fitting import Fit
+    from schedgap.instances.schema import Instance
 
 PROOFS = {"exact": "o", "upper": "<"}
 """Markers of values; the triangle of an upper estimate points left, to where the true value may be."""
@@ -137,6 +139,28 @@ def completion(simulation: Simulation, ax: Axes | None = None) -> Axes:
     ax = sns.ecdfplot(data, x="hours", hue="policy", palette=COLOURS, ax=ax or _axes())
     most = data["hours"][data["hours"] < NEVER].max()
     ax.set(xlim=(0, most), xlabel=f"completion time [{HOURS.unit}]", ylabel="share of jobs")
+    return _keyed(ax)
+
+
+def laws(instance: Instance, found: Fit, marginal: str = "durations", ax: Axes | None = None) -> Axes:
+    """Draw the distribution of durations, or of gaps between arrivals, of jobs and of the laws fitted to them.
+
+    `found` is ``sg.fit(instance)``.
+    """
+    import seaborn as sns
+
+    from schedgap.instances.fitting import samples
+
+    both = samples(instance, found)
+    if marginal not in both:
+        raise UsageError(f"marginal = {marginal!r}: {' or '.join(both)}")
+    names = found.name, "fitted law"
+    parts = [pd.DataFrame({"seconds": x, "of": of}) for x, of in zip(both[marginal], names, strict=True)]
+    data = pd.concat(parts, ignore_index=True)
+    ax = sns.ecdfplot(data, x="seconds", hue="of", palette=COLOURS, log_scale=True, ax=ax or _axes())
+    ax.set(xlabel=f"{marginal} [s]", ylabel="share of jobs")
+    if legend := ax.get_legend():
+        legend.set_title("")
     return _keyed(ax)
 
 
