@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,17 @@ from conftest import Command
 import schedgap as sg
 from schedgap import heuristics, models
 from schedgap.harness.check import judge
-from schedgap.harness.studies.adversary.families import answer, curve, exponent, families_of, others, point
+from schedgap.harness.studies.adversary import families
+from schedgap.harness.studies.adversary.families import (
+    FamilyPoint,
+    answer,
+    as_bad,
+    curve,
+    exponent,
+    families_of,
+    point,
+    ratios_on,
+)
 from schedgap.harness.studies.audit.lab import ClaimLab, certified, measured
 from schedgap.harness.studies.audit.row import Audit
 from schedgap.harness.studies.compare.methods import find_spec
@@ -24,6 +35,8 @@ from schedgap.instances.families import HARD, HardFamily
 from schedgap.instances.random_instances.hadar import draw, linear
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.hadar import HadarSchedule, view
+
+ROOT = Path(__file__).resolve().parent.parent
 
 ARGUMENT = "hadar.online?mode=incremental&payoff=lifetime"
 
@@ -170,10 +183,33 @@ def test_theorem_2_is_refuted_with_16_jobs_and_without_preemption_with_2() -> No
 
 
 def test_who_else_fails() -> None:
-    ratios = others("hadar-late", 11)
+    late = HARD.get("hadar-late")
+    instance, best = load(late.ref(11)), 11.0
+    ratios = ratios_on(instance, "hadar.utility", best)
     assert ratios["hadar.fifo"] == pytest.approx(11)
     assert ratios["hadar.online"] == pytest.approx(1)
     assert list(ratios.values()) == sorted(ratios.values(), reverse=True)
+    bad = as_bad(instance, ARGUMENT, best, 11.0)
+    assert "hadar.fifo" in bad
+    assert not any(name.startswith("hadar.online") for name in bad)
+
+
+def few(family: str, method: str) -> list[FamilyPoint]:
+    return [point(HARD.get(family), method, value) for value in (4, 6, 8)]
+
+
+def test_worst_cases_in_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "HARD", [HARD.get("hadar-late"), HARD.get("zhou-lone"), HARD.get("oef-heavy")])
+    monkeypatch.setattr(families, "curve", few)
+    table = sg.worst_cases().set_index(["family", "method"])
+    late = table.loc[("hadar-late", ARGUMENT)]
+    assert (late["largest"], late["growth"]) == (pytest.approx(8), pytest.approx(1))
+    assert late["instance"] == "family/hadar-late?value=8"
+    assert "hadar.fifo" in late["also"]
+    assert "Baruah" in late["source"]
+    lone, heavy = table.loc[("zhou-lone", "zhou.ra.online")], table.loc[("oef-heavy", "oef.rounding")]
+    assert (lone["guarantee"], lone["any_algorithm"]) == ("4α = 16", "2")
+    assert (heavy["guarantee"], heavy["any_algorithm"]) == ("", "")
 
 
 def test_families_of_a_method_are_those_of_its_settings() -> None:
@@ -239,3 +275,13 @@ def test_an_audit_is_not_in_order_if_a_row_of_a_check_states_a_false_guarantee(p
     assert (found.finished, found.ok, other.ok) == (True, False, True)
     assert not Audit({}, [found]).ok
     assert found.verdict == "refuted"
+
+
+def test_the_page_prints_the_ratios_of_the_families_at_their_largest_parameter() -> None:
+    page = (ROOT / "docs" / "studies.md").read_text()
+    printed = dict(re.findall(r"^\| `[^|]*`[^|]* \| `([a-z-]+)`[^|]* \| ([\d,.]+) \|", page, flags=re.M))
+    assert {*printed, "oef-one-fast"} == set(HARD.ids())
+    for name, text in printed.items():
+        family = HARD.get(name)
+        ratio = point(family, family.methods[0], family.values[-1]).ratio
+        assert float(text.replace(",", "")) == pytest.approx(ratio, rel=2e-3), name

@@ -18,6 +18,7 @@ from .harness.show.drawing import figures as figures
 from .harness.show.figure import figure as figure
 from .harness.show.page import to_html as to_html
 from .harness.show.text import at_most as at_most
+from .harness.studies.adversary.families import worst_cases as worst_cases
 from .harness.studies.adversary.row import Adversary as Adversary
 from .harness.studies.adversary.run import adversary as adversary
 from .harness.studies.audit.row import Audit as Audit

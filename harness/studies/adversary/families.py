@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from schedgap.instances import load
 from schedgap.instances.families import HARD, HardFamily
 from schedgap.instances.parameters import base_id
 from schedgap.instances.schema import Instance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALL = Limits(all_sizes=True)
 """Families grow beyond the sizes up to which methods run unasked."""
@@ -93,19 +97,71 @@ def families_of(method: str) -> list[HardFamily]:
     return [family for family in HARD if base_id(method) in map(base_id, family.methods)]
 
 
-def others(family: str, value: int) -> dict[str, float]:
-    """Return the ratios of all heuristics of the family's problems at a value of its parameter, the largest first.
+def ratios_on(instance: Instance, problem: str, best: float) -> dict[str, float]:
+    """Return the ratios of all heuristics of a problem to a decision of value `best`, the largest first.
 
-    Methods that complete nothing there, or are left out at this size, are not listed.
+    Methods that complete nothing, or do not apply, are not listed.
     """
-    found = HARD.get(family)
-    instance = load(found.ref(value))
-    ratios = dict[str, float]()
-    for problem in dict.fromkeys(find_spec(method).problem for method in found.methods):
-        best = answer(found, instance, problem)
-        methods = [spec.id for spec in HEURISTICS if spec.problem == problem]
-        for row in compare_here(instance, methods, limits=ALL, probes=False).rows:
-            ratio = row.replace(best_objective=best).ratio_at_least
-            if ratio is not None:
-                ratios[row.method] = ratio
-    return dict(sorted(ratios.items(), key=lambda one: -one[1]))
+    methods = [spec.id for spec in HEURISTICS if spec.problem == problem]
+    rows = compare_here(instance, methods, limits=ALL, probes=False).rows
+    found = {row.method: row.replace(best_objective=best).ratio_at_least for row in rows}
+    return dict(sorted(((name, ratio) for name, ratio in found.items() if ratio), key=lambda one: -one[1]))
+
+
+def as_bad(instance: Instance, method: str, best: float, ratio: float) -> dict[str, float]:
+    """Return the ratios of other heuristics that lose at least half as much on an instance as `method`, with `ratio`.
+
+    What a method loses is its ratio minus 1. Other settings of the same method are not listed.
+    """
+    ratios = ratios_on(instance, find_spec(method).problem, best)
+    mine = base_id(method)
+    return {name: one for name, one in ratios.items() if one - 1 >= (ratio - 1) / 2 and base_id(name) != mine}
+
+
+_KNOWN = {
+    "hadar.utility": (
+        "(1 + √k)², k: ratio of values per GPU and slot",
+        "Baruah et al., Real-Time Systems 4, 1992: jobs with deadlines on one processor, with preemption",
+    ),
+    "admission.utility": (
+        "√U for one worker and values from 1 to U",
+        "El-Yaniv, Fiat, Karp, Turpin, Algorithmica 30, 2001: one sale, U known in advance",
+    ),
+    "zhou.ps.completion": (
+        "2",
+        "Hoogeveen, Vestjens, IPCO 1996: one machine, no preemption, deterministic algorithms",
+    ),
+}
+_SAME = {"hadar.forked": "hadar.utility", "zhou.ra.completion": "zhou.ps.completion"}
+
+ANY: Mapping[str, tuple[str, str]] = {**_KNOWN, **{name: _KNOWN[of] for name, of in _SAME.items()}}
+"""By problem: the best lower bound that we know on the ratio of any online algorithm, and its source.
+
+The sources are about special cases of the problems. Problems whose jobs are all known are not online and not listed.
+"""
+
+
+def worst_cases() -> pd.DataFrame:
+    """Return a line for each family and method: ratios, growth, the theorem's ratio, and what any algorithm must lose.
+
+    Columns: `method`, `family`, `largest` (ratio at the largest value of the parameter), `instance`, `growth` (fitted
+    exponent), `known` (what is known of it), `guarantee` (the theorem's there), `any_algorithm` (a lower bound for all
+    online algorithms), `source`, `also` (other heuristics that lose at least half as much at the third value).
+    """
+    import pandas as pd
+
+    lines = []
+    for family in HARD:
+        for method in family.methods:
+            points = curve(family.id, method)
+            last, middle = points[-1], points[2]
+            known, source = ANY.get(find_spec(method).problem, ("", ""))
+            lines.append(
+                {
+                    **{"method": method, "family": family.id, "largest": last.ratio, "instance": last.ref},
+                    **{"growth": exponent(points), "known": family.growth, "guarantee": last.guarantee or ""},
+                    **{"any_algorithm": known, "source": source},
+                    "also": ", ".join(as_bad(load(middle.ref), method, middle.answer, middle.ratio)),
+                }
+            )
+    return pd.DataFrame(lines)
