@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 import schedgap as sg
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.show.page.adversary import remarks
 from schedgap.harness.studies.adversary.families import answer
-from schedgap.harness.studies.adversary.row import Proved
+from schedgap.harness.studies.adversary.row import Adversary, Proved, Worst
 from schedgap.harness.studies.adversary.run import adversary, known, resolve, seconds_of
 from schedgap.harness.studies.adversary.task import (
     Lab,
@@ -151,8 +152,23 @@ def test_shrinking_keeps_the_ratio_and_makes_nothing_larger(lab: Lab, found: Pro
     assert again.ratio == simple.ratio
 
 
+def test_who_else_fails_is_told_of_what_is_shrunk() -> None:
+    lab = Lab("hadar.online", usable("hadar.online"))
+    found = lab.prove(load("family/hadar-long-first?slots=5"))
+    assert found is not None
+    (told,) = ShrinkTask(lab, math.inf, math.inf, found, tries=0).attempt().elite
+    assert told.also["hadar.fifo"] == pytest.approx(3.2)
+    assert "hadar.srtf" not in told.also
+    run = Adversary({}, [Worst("hadar.online", "hadar.utility", told, None, 1, 1)])
+    said = dict.fromkeys(text for _, text in remarks(run))
+    assert any(text.startswith("also bad there: hadar.fifo 3.2") for text in said)
+    assert "family/hadar-long-first: (L − 1)/(1 + more)" in said
+    assert any(text.startswith("any online algorithm: at least (1 + √k)²") for text in said)
+
+
 def test_shrinking_ends_in_time(lab: Lab, found: Proved) -> None:
-    assert ShrinkTask(lab, 0.0, math.inf, found, tries=100).attempt().elite[0] is found
+    (kept,) = ShrinkTask(lab, 0.0, math.inf, found, tries=100).attempt().elite
+    assert kept.instance is found.instance
 
 
 def test_of_equal_ratios_the_smallest_instance_is_kept(found: Proved) -> None:
@@ -231,7 +247,7 @@ def test_no_task_goes_on_after_the_end_of_the_budget(lab: Lab, found: Proved) ->
     over = time.time() - 1
     part = SearchTask(lab, 60.0, over, 0, (found.instance, found.instance), 10**9, 4).attempt()
     assert (part.tried, [one.ratio for one in part.elite]) == (0, [found.ratio])
-    assert ShrinkTask(lab, 60.0, over, found).attempt().elite == (found,)
+    assert ShrinkTask(lab, 60.0, over, found).attempt().elite[0].instance is found.instance
 
 
 def test_what_is_saved_can_be_replayed(tmp_path: Path) -> None:

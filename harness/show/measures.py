@@ -601,6 +601,7 @@ ADVERSARY = listed(
     Measure("guarantee", "guarantee there", "The paper's worst-case ratio there."),
     Measure("guarantee_factor", "guaranteed", "The same, if it is a number.", LIMIT),
     Measure("size", "jobs", "Number of jobs and tenants of that instance.", INTEGER),
+    Measure("also", "also bad", "Ratios of other heuristics that lose at least half as much there.", DATA),
     Measure("fingerprint", "fingerprint", FINGERPRINT),
     Measure("exceeded", "note", "True if the guarantee is refuted there.", FLAG, sense="same",
             title="guarantee exceeded"),

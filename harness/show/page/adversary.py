@@ -8,7 +8,9 @@ from schedgap.harness.show.page.columns import ADVERSARY
 from schedgap.harness.show.page.frame import Group, Page, noted
 from schedgap.harness.show.table import USUALLY, Block, Line, Note, Selection, listed, table
 from schedgap.harness.show.text import number
+from schedgap.harness.studies.adversary.families import ANY
 from schedgap.harness.studies.adversary.row import Adversary
+from schedgap.instances.families import HARD
 from schedgap.instances.plugins import options
 
 
@@ -23,11 +25,27 @@ def replays(found: Adversary) -> list[tuple[str, str]]:
     return commands
 
 
+def remarks(found: Adversary) -> list[tuple[str, str]]:
+    """Return ``(heuristic, sentence)`` pairs: who else fails, families that grow, what any algorithm must lose."""
+    lines = []
+    for row in found.rows:
+        if row.found and row.found.also:
+            others = ", ".join(f"{name} {number(ratio)}" for name, ratio in [*row.found.also.items()][:3])
+            lines.append((row.heuristic, f"also bad there: {others}"))
+        grown = (family for family in HARD if row.heuristic in family.methods)
+        lines += [(row.heuristic, f"family/{family.id}: {family.growth}") for family in grown]
+        if row.problem in ANY:
+            bound, source = ANY[row.problem]
+            lines.append((row.heuristic, f"any online algorithm: at least {bound} ({source})"))
+    return lines
+
+
 def blocks(found: Adversary, view: Selection = USUALLY) -> list[Block]:
     """Return the blocks that the command prints."""
     answer = Line(headline(found), "bold" if found.ok else "bold red")
     shown = listed("largest ratios to a verified decision", ADVERSARY, found.rows, view=view)
-    return [answer, *shown, *(Note("replay", how, command=True) for _, how in replays(found))]
+    said = (Line(f"{name}: {text}") for name, text in remarks(found))
+    return [answer, *shown, *said, *(Note("replay", how, command=True) for _, how in replays(found))]
 
 
 def page(found: Adversary) -> Page:
@@ -40,7 +58,7 @@ def page(found: Adversary) -> Page:
             Group("results-worst", "worst", "", [table("largest ratios to a verified decision", ADVERSARY, found.rows)])
         ],
         legend=[],
-        last=noted("replay", "Replay", replays(found)),
+        last=[*noted("around", "Around these ratios", remarks(found)), *noted("replay", "Replay", replays(found))],
     )
 
 

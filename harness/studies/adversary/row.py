@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, TypeAdapter
@@ -15,7 +15,7 @@ from schedgap.harness.show.text import plain
 from schedgap.instances.canonical import validate
 from schedgap.instances.schema import Instance
 
-PROVED = ("ratio", "objective", "optimum", "model", "guarantee", "guarantee_factor", "size")
+PROVED = ("ratio", "objective", "optimum", "model", "guarantee", "guarantee_factor", "size", "also")
 """Columns about the worst instance."""
 
 
@@ -23,7 +23,8 @@ PROVED = ("ratio", "objective", "optimum", "model", "guarantee", "guarantee_fact
 class Proved:
     """An instance on which a verified decision of `model`, of value `optimum`, is better than a heuristic's.
 
-    The `ratio` of the two is infinite if the heuristic's `objective` is 0.
+    The `ratio` of the two is infinite if the heuristic's `objective` is 0. `also` has the ratios of other heuristics
+    that lose at least half as much there.
     """
 
     instance: Annotated[Instance, BeforeValidator(lambda one: validate(one, "a found instance"))]
@@ -33,6 +34,7 @@ class Proved:
     optimum: float
     guarantee: str | None = None
     guarantee_factor: float | None = None
+    also: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def size(self) -> int:

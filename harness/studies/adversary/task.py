@@ -20,6 +20,7 @@ import numpy as np
 
 from schedgap.harness.check import differ
 from schedgap.harness.engine.task import Limits, Task
+from schedgap.harness.studies.adversary.families import as_bad
 from schedgap.harness.studies.adversary.row import Proved, Slice
 from schedgap.harness.studies.compare.methods import find_spec, promised_of
 from schedgap.harness.studies.compare.run import compare_here
@@ -462,20 +463,24 @@ class ShrinkTask(_Part):
         return {"of": [self.lab.heuristic, self.lab.anywhere, self.found.instance.fingerprint, self.seconds]}
 
     def attempt(self) -> Slice:
-        best = self.found
-        least, ends = best.ratio * (1 - LOSS), self.ends()
+        best, ends = self.found, self.ends()
+        least = best.ratio * (1 - LOSS)
         for _ in range(self.tries):
-            for content in simpler(document(best.instance)):
-                if time.perf_counter() >= ends:
-                    return self._slice(best)
-                instance = possible(content, best.size)
-                simple = self.lab.prove(instance) if instance else None
-                if simple is not None and simple.ratio >= least:
-                    best = simple
-                    break
-            else:
+            simple = next(self._simpler(best, least, ends), None)
+            if simple is None:
                 break
-        return self._slice(best)
+            best = simple
+        return self._slice(replace(best, also=as_bad(best.instance, self.lab.heuristic, best.optimum, best.ratio)))
+
+    def _simpler(self, best: Proved, least: float, ends: float) -> Iterator[Proved]:
+        """Yield simpler instances with a ratio of at least `least`, until the time `ends`."""
+        for content in simpler(document(best.instance)):
+            if time.perf_counter() >= ends:
+                return
+            instance = possible(content, best.size)
+            simple = self.lab.prove(instance) if instance else None
+            if simple is not None and simple.ratio >= least:
+                yield simple
 
     def failed(self, status: Any, reason: str) -> Slice:
         """Return the original instance with the reason."""
