@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -274,26 +275,34 @@ def test_a_draw_at_several_sizes_is_one_draw() -> None:
 
 
 def test_the_smallest_and_largest_mean_of_a_map_are_over_the_draws_of_a_point() -> None:
-    """A map with several draws at each point is compared by its smallest or largest mean, not by a lucky draw."""
+    """A map with several draws at each point is compared by its smallest or largest mean, not by a lucky draw.
+
+    The bound is over all points, too: the large one has the largest mean, but may end before the small one can.
+    """
     known = {("small", 1): 1.0, ("small", 2): 3.0, ("large", 1): 2.0, ("large", 2): 2.5}
+    least = {("small", 1): 0.5, ("small", 2): 2.5, ("large", 1): 1.0, ("large", 2): 1.0}
     cases = [
         Case(
             "",
             (load, str(seed)),
             {"instance": f"{load}?seed={seed}", "load": load, "seed": seed},
             "a",
-            {"ttd_h": value},
-            {},
+            {"ttd_s": 3600 * value},
+            {"ttd_s": (3600 * least[load, seed], "a bound")},
         )
         for (load, seed), value in known.items()
     ]
     found = [statistic("a", "ttd_h", cases, of) for of in ("smallest", "smallest mean", "largest", "largest mean")]
-    assert [(one.value, one.low, one.high, one.cases) for one in found if one] == [
-        (1.0, 1.0, 1.0, 4),
-        (2.0, 1.0, 3.0, 2),
-        (3.0, 3.0, 3.0, 4),
-        (2.25, 2.0, 2.5, 2),
+    assert [(one.value, one.low, one.high, one.cases, one.bound) for one in found if one] == [
+        (1.0, 1.0, 1.0, 4, 0.5),
+        (2.0, 1.0, 3.0, 2, 1.0),
+        (3.0, 3.0, 3.0, 4, 2.5),
+        (2.25, 2.0, 2.5, 2, 1.5),
     ]
+    unbounded = [*cases[1:], replace(cases[0], bounds={})]
+    best = statistic("a", "ttd_h", unbounded, "largest mean")
+    assert best
+    assert (best.value, best.bound) == (2.25, None)
 
 
 # the papers' figures ------------------------------------------------------------------------------

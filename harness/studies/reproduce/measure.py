@@ -203,7 +203,7 @@ def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean
     """Return the mean (largest, smallest) value of a quantity over cases, jobs and tenants, its interval and bound.
 
     The smallest mean is that of the draws of one point: a map's smallest value, where a point has several draws; so is
-    the largest mean.
+    the largest mean. Its bound is over all points, since at another one than the best here more may be possible.
     """
     if of in OF_MEANS:
         points: dict[tuple[str, ...], list[Case]] = {}
@@ -211,7 +211,7 @@ def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean
             what = (f"{name}={value}" for name, value in case.at.items() if name not in DRAWN)
             points.setdefault(tuple(what), []).append(case)
         means = [one for here in points.values() if (one := statistic(method, quantity, here))]
-        return OF_MEANS[of](means, key=lambda one: one.value, default=None)
+        return _extreme(OF_MEANS[of], means) if means else None
     by_case = values(method, quantity, cases)
     sample = [float(one) for value in by_case.values() for one in np.ravel(value)]
     if not sample or not all(math.isfinite(value) for value in sample):
@@ -224,6 +224,15 @@ def statistic(method: str, quantity: str, cases: Sequence[Case], of: str = "mean
         return Statistic(value, low, high, len(sample))
     extreme = STATISTICS[of]([bound for bound, _, _ in certified])
     return Statistic(value, low, high, len(sample), extreme, certified[0][1], certified[0][2])
+
+
+def _extreme(choose: Callable[..., Any], means: Sequence[Statistic]) -> Statistic:
+    """Return the smallest or largest of several means; the bound on it is the smallest or largest of their bounds."""
+    best: Statistic = choose(means, key=lambda one: one.value)
+    if any(one.bound is None for one in means) or len({one.side for one in means}) > 1:
+        return replace(best, bound=None)
+    widest = choose(means, key=lambda one: one.bound)
+    return replace(best, bound=widest.bound, model=widest.model)
 
 
 def _draws(by_case: Mapping[tuple[str, ...], Any], cases: Sequence[Case]) -> list[list[float]]:
