@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 if TYPE_CHECKING:
     from numba import njit
 
-__all__ = ["Budget", "compiling_s", "computed", "lean", "njit", "now", "paused"]
+__all__ = ["Budget", "compiling_s", "computed", "lean", "njit", "now", "paused", "stood_still"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -122,6 +122,14 @@ def lean(function: F) -> F:
     uncounted: Any = {"cache": True, "_nrt": False}
     compiled: Any = njit(**uncounted)(function)
     return cast("F", compiled)
+
+
+def stood_still() -> tuple[float, float]:
+    """Return the seconds in which the clock stood still so far: while kernels were compiled, and while searches waited.
+
+    Importing numba counts as compiling.
+    """
+    return _COMPILING.seconds, _PAUSED.seconds
 
 
 def compiling_s() -> float:

@@ -57,6 +57,9 @@ def compare(
     bound: Annotated[bool, Option(help="Where no chosen method bounds a problem, run the cheapest that does.")] = True,
     decisions: Annotated[Path | None, Option(metavar="DIR", help="Also write decisions as CSV and JSON here.")] = None,
     solver_logs: cli.LogsOption = False,
+    repeat: Annotated[
+        int, Option(min=1, help="Runs of each method, after a warm-up: times are medians, with the least and largest.")
+    ] = 1,
     **running: Any,
 ) -> Any:
     """Run methods on an instance and report certified gaps. Rows also have ratios, guarantees and times."""
@@ -64,8 +67,10 @@ def compare(
     from schedgap.harness.studies.compare.run import RUN_S
     from schedgap.harness.studies.compare.run import compare as run
 
-    run_s = RUN_S if time_limit is nodes is running.get("dask") is None and not quick else None
-    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check, nodes, run_s, solver_logs)
+    # A search that runs several times cannot share a minute with others.
+    shares = time_limit is nodes is running.get("dask") is None and not quick and repeat == 1
+    run_s = RUN_S if shares else None
+    limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check, nodes, run_s, solver_logs, repeat)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
     found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)

@@ -48,6 +48,9 @@ class Limits:
         methods leave of them (:mod:`schedgap.harness.engine.pacing`).
     solver_logs
         Whether to keep what HiGHS writes about each solve. It limits nothing. A task that is killed leaves no log.
+    repeat
+        How often a method runs to measure its time. It limits nothing. From 2 on, one more run comes first, as a
+        warm-up that is not measured; times are medians, with the shortest and the longest.
     """
 
     time_limit_s: float | None = None
@@ -59,12 +62,15 @@ class Limits:
     nodes: int | None = None
     run_s: float | None = None
     solver_logs: bool = False
+    repeat: int = 1
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:
             raise UsageError(f"time limit = {self.seconds:g} s: must be a positive number of seconds")
         if self.run_s is not None and not 0 < self.run_s < math.inf:
             raise UsageError(f"time of a run = {self.run_s:g} s: must be a positive number of seconds")
+        if self.repeat < 1:
+            raise UsageError(f"repeat = {self.repeat}: must be 1 or more")
         if self.nodes is not None and self.nodes < 0:
             raise UsageError(f"nodes = {self.nodes}: must be 0 or more")
         if not LEAST_MEMORY_MB <= self.memory_mb <= MOST_MEMORY_MB:

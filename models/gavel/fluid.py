@@ -198,9 +198,8 @@ def mean_bound(view: HadarView, options: SolveOptions, forks: bool = False) -> O
         solution = replace(solution, bound=one_machine.value, termination=f"bound: {one_machine.name}")
     assert solution.bound is not None
     mean = (solution.bound * view.slot_s - float(view.workload.arrival_s[run.which].sum())) / len(run.which)
-    times = replace(solution.times, solve_s=clock.now() - began)
     # The trace is dropped: it holds bounds on the sum.
-    return Outcome(replace(solution, bound=mean, times=times, trace=()), None, evidence=evidence)
+    return Outcome(replace(solution, bound=mean, times=solution.times.since(began), trace=()), None, evidence=evidence)
 
 
 def p99_bound(view: HadarView, options: SolveOptions, forks: bool = False) -> Outcome:

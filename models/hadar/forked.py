@@ -64,7 +64,7 @@ def forked_bound(view: HadarView, options: SolveOptions) -> Outcome:
     pricing = ForkedPricing(view)
     built = clock.now()
     generated = generate(pricing.anything, pricing, GenerationOptions(time_limit_s=options.time_limit_s), options)
-    times = replace(generated.times, build_s=built - began, solve_s=clock.now() - built - generated.times.transfer_s)
+    times = replace(generated.times, build_s=built - began).since(began)
     solution = replace(generated.solution(), times=times)
     return Outcome(solution, None, generated.prices.reshape(-1, view.slots))
 

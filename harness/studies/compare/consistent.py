@@ -10,7 +10,7 @@ from typing import Any
 
 from schedgap.harness.check import TOLERANCE
 from schedgap.harness.studies.compare.methods import Spec
-from schedgap.harness.studies.compare.row import FAILED, OF_METHODS, Row, gap
+from schedgap.harness.studies.compare.row import FAILED, OF_METHODS, PHASES, Row, gap
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.registry import PAPERS
 from schedgap.models import ModelSpec
@@ -18,7 +18,7 @@ from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, SolveOptions
 
 TOLD = (
     *("seed", "limits", "key", "status", "claimed_bound", "termination", "solver", "cross_check", "reason"),
-    *("solve_s", "build_s", "transfer_s", "check_s", "total_s", "integral_s", "core_share"),
+    *(*PHASES, "total_s", "fastest_s", "slowest_s", "integral_s", "core_share"),
     *("nodes", "iterations", "rows", "columns", "nonzeros", "peak_mb"),
 )
 """Fields of a row that nothing can confirm. :func:`contradictions` compares some of them with each other."""
@@ -55,6 +55,8 @@ def contradictions(row: Row, spec: Spec, meta: Mapping[str, Any]) -> Iterator[st
     """Yield a sentence for each contradiction in a row, or with `meta`, the content of ``run.json``."""
     yield from _of_decisions(row)
     yield from _of_solvers(row, spec)
+    if row.read_s is not None and row.total_s is not None and abs(row.took_s - row.total_s) > 1e-6 * row.total_s:
+        yield f"its times add up to {row.took_s:.6g} s, not to {row.total_s:.6g} s"
     limits = meta.get("limits") or {}
     several = any(isinstance(one, dict) for one in limits.values())
     if row.limits not in (limits if several or not limits else {""}) and limits:

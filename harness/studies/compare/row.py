@@ -83,7 +83,12 @@ class Row(CheckedRow):
     build_s: float | None = None
     transfer_s: float | None = None
     check_s: float | None = None
+    certify_s: float | None = None
+    compile_s: float | None = None
+    read_s: float | None = None
     total_s: float | None = None
+    fastest_s: float | None = None
+    slowest_s: float | None = None
     nodes: int | None = None
     iterations: int | None = None
     rows: int | None = None
@@ -109,6 +114,11 @@ class Row(CheckedRow):
     def case(self) -> tuple[str, ...]:
         """Instance, seed and limits; rows with the same case are compared with each other."""
         return self.fingerprint, str(self.seed), self.limits
+
+    @property
+    def took_s(self) -> float:
+        """The sum of the seconds of all phases."""
+        return sum(getattr(self, name) or 0.0 for name in PHASES)
 
     @property
     def in_order(self) -> bool:
@@ -187,6 +197,9 @@ class Row(CheckedRow):
         """Fingerprint, method, seed and limits, which identify a result within a run."""
         return self.fingerprint, self.method, self.seed, self.limits
 
+
+PHASES = ("read_s", "compile_s", "build_s", "transfer_s", "solve_s", "check_s", "certify_s")
+"""Fields with the seconds of each phase of a row, which add up to its total."""
 
 MEASURED = ("objective", "own_bound", "best_bound", "gap", "ratio", "solve_s", "build_s", "total_s")
 """Fields that are compared with published numbers, in addition to the metrics of the checker."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.show.text import plain
 from schedgap.harness.studies.compare.consistent import contradictions, of_method, promised
 from schedgap.harness.studies.compare.methods import Spec, find_spec, seeds, starts_from_decisions, verified_oracle
-from schedgap.harness.studies.compare.row import FINISHED, STORED, TOO_LARGE, Row, log_file, refuted_by
+from schedgap.harness.studies.compare.row import FINISHED, PHASES, STORED, TOO_LARGE, Row, log_file, refuted_by
 from schedgap.harness.studies.compare.summary import integral
 from schedgap.harness.studies.published import asked
 from schedgap.heuristics import Context, HeuristicSpec
@@ -70,18 +71,31 @@ class MethodTask(InstanceTask["MethodResult"]):
     def hard_limit_s(self) -> float:
         """Seconds after which the worker is killed: the solver's limit on a busy machine, and time for all else."""
         times = clock.STRETCH + 1 + 2 * self.limits.cross_check
-        return times * self.limits.seconds + 30.0 + READ_S * len(self.packed)
+        runs = self.limits.repeat + (self.limits.repeat > 1)
+        return runs * times * self.limits.seconds + 30.0 + READ_S * len(self.packed)
 
     def attempt(self) -> MethodResult:
-        began = time.perf_counter()
+        first = self.once()
+        if self.limits.repeat == 1 or not first.finished:
+            return first
+        measured = [self.once() for _ in range(self.limits.repeat)]
+        return replace(measured[-1], row=repeated([result.row for result in measured]))
+
+    def once(self) -> MethodResult:
+        """Run the method once, and account for the time of each phase."""
+        began, before = time.perf_counter(), clock.stood_still()
         try:
             with logging(self.limits.solver_logs) as logs:
                 result = _run(self, find_spec(self.method), replace(self.limits.options(self.seed), logs=logs))
                 log = joined(logs) if logs else None
         except NotCertifiableError as reason:
             return self.failed("skipped", f"{reason}; in the instance, {furthest(self.instance)}")
-        row = result.row.replace(total_s=time.perf_counter() - began)
-        return replace(result, row=row, helps=self.helps, log=log or None)
+        wall_s = time.perf_counter() - began
+        compile_s, waited_s = (now - then for now, then in zip(clock.stood_still(), before, strict=True))
+        row = result.row.replace(compile_s=compile_s)
+        # What is left: unpacking the instance, importing modules, the view, and reasons to skip the method.
+        row = row.replace(read_s=max(wall_s - waited_s - row.took_s, 0.0))
+        return replace(result, row=row.replace(total_s=row.took_s), helps=self.helps, log=log or None)
 
     def failed(self, status: Status, reason: str) -> MethodResult:
         return MethodResult(self.blank_row(status=status, reason=reason), helps=self.helps)
@@ -90,6 +104,14 @@ class MethodTask(InstanceTask["MethodResult"]):
         """Return the row of this task without results, but with the given `fields` set."""
         spec = find_spec(self.method)
         return Row(**self.about, **of_method(spec), method=spec.id, seed=self.seed, limits=self.limits_name, **fields)
+
+
+def repeated(rows: Sequence[Row]) -> Row:
+    """Return the last row with the medians of the times of all, and the least and largest total."""
+    times = {name: [getattr(row, name) for row in rows] for name in PHASES}
+    medians = {name: None if None in some else statistics.median(some) for name, some in times.items()}
+    row, totals = rows[-1].replace(**medians), [row.took_s for row in rows]
+    return row.replace(total_s=row.took_s, fastest_s=min(totals), slowest_s=max(totals))
 
 
 @dataclass(frozen=True)
@@ -251,7 +273,9 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask, options: SolveOptions) 
         **{name: getattr(solution.size, name) for name in ("rows", "columns", "nonzeros")},
     )
     if row.claimed_bound is not None:
+        began = clock.now()
         row, proof = _certified(row, prove(spec.problem, view, outcome, options), task.instance.plain)
+        row = row.replace(certify_s=clock.now() - began)
     if lines := [line for seed in known for line in refuted_by(row, seed.method, seed.objective, seed.exact)]:
         row = row.replace(verified=False, violations=(lines[0],))
     return MethodResult(row, outcome.decision, tuple(solution.trace), outcome.prices, certificate=proof), solution

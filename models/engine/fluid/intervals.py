@@ -332,8 +332,7 @@ class Tightest(NamedTuple):
         """
         solution = self.generated.solution(sense)
         bound = None if solution.bound is None else bounded(solution.bound)
-        times = replace(solution.times, solve_s=clock.now() - began)
-        return Outcome(replace(solution, bound=bound, times=times), None, evidence=self)
+        return Outcome(replace(solution, bound=bound, times=solution.times.since(began)), None, evidence=self)
 
 
 def tightest(

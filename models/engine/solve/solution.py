@@ -135,6 +135,10 @@ class Times:
     transfer_s: float = 0.0
     solve_s: float = 0.0
 
+    def since(self, began_s: float) -> Times:
+        """Return the times of a method that began then: what is neither building nor transfer counts as solving."""
+        return replace(self, solve_s=clock.now() - began_s - self.build_s - self.transfer_s)
+
 
 @dataclass(frozen=True)
 class Size:
