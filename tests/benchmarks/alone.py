@@ -1,7 +1,7 @@
 """HiGHS alone on the exported file of a model, beside the model's own row: ``python tests/benchmarks/alone.py``.
 
-Each model runs in a process of its own, once as a warm-up and five times measured; HiGHS reads the file and solves it in
-this process, six times as well, of which the first is the warm-up. Times are medians in seconds.
+Each model runs in a process of its own, once as a warm-up and five times measured. HiGHS reads the file and solves it
+in this process, six times as well, of which the first is the warm-up. Times are medians in seconds.
 """
 
 from __future__ import annotations
