@@ -23,7 +23,7 @@ from schedgap.harness.show.table import Table
 from schedgap.harness.studies.compare.row import Comparison
 from schedgap.harness.studies.compare.run import STUDY
 from schedgap.harness.studies.compare.statistics import Statistics, censored_slope, features, statistics
-from schedgap.harness.studies.resampling import by_unit, interval, units_of
+from schedgap.harness.studies.resampling import FEWEST, by_unit, interval, units_of
 from schedgap.instances.errors import UsageError
 
 
@@ -119,6 +119,28 @@ def test_a_reference_may_be_chosen_and_must_have_run(kept: Comparison, online: s
     assert pairs.loc[online, "ratio"] == pytest.approx(1 / back.loc["hadar.srtf", "ratio"])
     with pytest.raises(UsageError, match=r"did you mean hadar\.srtf"):
         statistics(kept, "hadar.strf")
+
+
+def test_a_sweep_names_its_reference(tmp_path: Any) -> None:
+    file: dict[str, Any] = {"title": "t", "methods": ["oef.maxmin", "oef.gavel"], "reference": "oef.gavel"}
+    file["grids"] = [{"base": "gen/oef-20?tenants=3", "vary": {"seed": [1, 2, 3]}}]
+    run = sg.sweep(file, results=tmp_path, jobs=1)
+    assert isinstance(run, Comparison)
+    assert {(one.method, one.reference) for one in statistics(run).pairs} == {("oef.maxmin", "oef.gavel")}
+    (folder,) = tmp_path.glob("*-compare")
+    assert {one.reference for one in statistics(sg.read_run(folder)).pairs} == {"oef.gavel"}  # type: ignore[arg-type]
+    assert {one.reference for one in sg.statistics(run, "oef.maxmin").pairs} == {"oef.maxmin"}
+    with pytest.raises(UsageError, match=r"unknown method of this run, as reference 'oef\.gavle'; did you mean"):
+        sg.sweep(file | {"reference": "oef.gavle"}, results=tmp_path)
+
+
+def test_a_method_that_ran_in_few_units_has_no_statistics(kept: Comparison) -> None:
+    last = kept.rows[-1].method
+    some = [one for one in kept.rows if one.method != last or re.search(r"seed=[12]\b", one.instance)]
+    found = statistics(Comparison(kept.meta, some, kept.instances))
+    assert last in {one.method for one in some}
+    assert last not in {one.method for one in (*found.intervals, *found.pairs)}
+    assert min(one.units for one in (*found.intervals, *found.pairs)) >= FEWEST
 
 
 def test_smaller_is_better_where_a_problem_minimises() -> None:

@@ -336,6 +336,9 @@ InstanceOption = Annotated[
     ),
 ]
 LogsOption = Annotated[bool, Option("--solver-logs", help="Keep the log of HiGHS of each row that is not killed.")]
+ReferenceOption = Annotated[
+    str, Option(metavar="METHOD", help="Method that the others are compared with in statistics of many instances.")
+]
 SeedOption = Annotated[int, Option(min=0, max=LARGEST_SEED, help="Seed of random draws and of the solver.")]
 SeedsOption = Annotated[list[int], Option("--seed", min=0, max=LARGEST_SEED, help="Seed of each run. Repeatable.")]
 MemoryOption = Annotated[int, Option(min=LEAST_MEMORY_MB, max=MOST_MEMORY_MB, help="Memory cap of a worker (MB).")]

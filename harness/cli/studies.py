@@ -60,6 +60,7 @@ def compare(
     repeat: Annotated[
         int, Option(min=1, help="Runs of each method, after a warm-up: times are medians, with the least and largest.")
     ] = 1,
+    reference: cli.ReferenceOption = "",
     **running: Any,
 ) -> Any:
     """Run methods on an instance and report certified gaps. Rows also have ratios, guarantees and times."""
@@ -73,7 +74,8 @@ def compare(
     limits = Limits(time_limit, rel_gap, threads, memory_mb, all_sizes, cross_check, nodes, run_s, solver_logs, repeat)
     if decisions:
         decisions.mkdir(parents=True, exist_ok=True)
-    found = run(instance, method, paper, seeds=seed, solvers=solver, limits=limits, bound=bound, **running)
+    chosen: dict[str, Any] = {"seeds": seed, "solvers": solver, "limits": limits, "reference": reference}
+    found = run(instance, method, paper, bound=bound, **chosen, **running)
     if certificates and found.folder:
         export(found.folder, certificates)
     if decisions:
@@ -137,12 +139,14 @@ def sweep(
     time_limit: Annotated[float | None, Option(help="Seconds per solve, in place of the file's.")] = None,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     solver_logs: cli.LogsOption = False,
+    reference: cli.ReferenceOption = "",
     **running: Any,
 ) -> Any:
     """Run a grid of instances, methods and seeds. A TOML file describes it, such as sweeps/reference.toml."""
     from schedgap.harness.studies.sweep import sweep as run
 
-    found = run(file, seeds=seed, time_limit_s=time_limit, memory_mb=memory_mb, solver_logs=solver_logs, **running)
+    own: dict[str, Any] = {"time_limit_s": time_limit, "memory_mb": memory_mb, "solver_logs": solver_logs}
+    found = run(file, seeds=seed, reference=reference, **own, **running)
     say_logs(found)
     return found
 

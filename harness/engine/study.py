@@ -191,7 +191,7 @@ def command_line(options: Mapping[str, Any], *command: str) -> str:
     words = ["harness", *command]
     for name, value in options.items():
         for entry in value if isinstance(value, list) else [value]:
-            if entry is not None and entry is not False and entry != ():
+            if entry is not None and entry is not False and entry not in ((), ""):
                 words.append(f"--{name.replace('_', '-')}")
                 values = () if entry is True else entry if isinstance(entry, tuple) else (entry,)
                 words += [one.name if isinstance(one, Instance) else str(one) for one in values]

@@ -204,6 +204,7 @@ class Sweep(Record):
     nodes: int | None = rule("nodes per search or MIP, 0 or more", ge=0, default=None)
     all_sizes: bool = False
     limits: tuple[LimitSet, ...] = ()
+    reference: Name = rule("method that the others are compared with in statistics", default="")
     options: SweepRules = SweepRules()
 
     @model_validator(mode="after")
@@ -214,7 +215,8 @@ class Sweep(Record):
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")
         if not self.methods and not self.policies:
             raise violation("methods", "[]", "ids or patterns of methods ('oef.*') or policies, one or more")
-        compared = ("policies", "options") if self.methods else ("papers", "solvers", "nodes", "all_sizes", "limits")
+        of_methods = ("papers", "solvers", "nodes", "all_sizes", "limits", "reference")
+        compared = ("policies", "options") if self.methods else of_methods
         if wrong := [name for name in compared if name in self.model_fields_set]:
             what = "compares methods" if self.methods else "simulates policies"
             raise violation(wrong[0], "…", f"nothing in a sweep that {what}")
@@ -297,14 +299,15 @@ def sweep(
     time_limit_s: float | None = None,
     memory_mb: int = Limits.memory_mb,
     solver_logs: bool = False,
+    reference: str = "",
     **running: Unpack[Running],
 ) -> Comparison | Simulation:
     """Run a sweep file, or its content as a dict, as ``sg.compare`` or ``sg.simulate`` do.
 
-    `seeds` and `time_limit_s` replace the file's own; `memory_mb` caps each worker process; with `solver_logs`, logs of
-    HiGHS are kept.
+    `seeds`, `time_limit_s` and `reference` replace the file's own; `memory_mb` caps each worker process; with
+    `solver_logs`, logs of HiGHS are kept.
     """
-    changes = {"seeds": several(seeds), "time_limit_s": time_limit_s}
+    changes = {"seeds": several(seeds), "time_limit_s": time_limit_s, "reference": reference}
     source = path if isinstance(path, Mapping) else Path(path)
     content = read(source, **{name: value for name, value in changes.items() if value})
     usual = USUAL if content.policies else Limits()
@@ -312,12 +315,11 @@ def sweep(
     kinds = content.kinds(limits)
     if content.policies and solver_logs:
         raise UsageError(f"{path}: solver logs are kept for methods, and this sweep simulates policies")
-    options = {"seed": several(seeds), "time_limit": time_limit_s, **limits.given(usual)}
+    options = {"seed": several(seeds), "time_limit": time_limit_s, "reference": reference, **limits.given(usual)}
     command = command_line(options, "sweep", str(path)) if isinstance(source, Path) else f"sg.sweep({path!r})"
     same: Any = {"seeds": content.seeds, "command": command, **running}
     instances: list[study.Reference] = [*content.references, *(trace.loaded() for trace in content.traces)]
     if content.policies:
         return simulate(instances, content.chosen, content.options.kinds(), limits=kinds[""], **same)
-    return compare(
-        instances, content.chosen, content.papers, solvers=content.solvers, limits=kinds, bound=False, **same
-    )
+    chosen: dict[str, Any] = {"solvers": content.solvers, "limits": kinds, "reference": content.reference}
+    return compare(instances, content.chosen, content.papers, bound=False, **chosen, **same)

@@ -40,7 +40,7 @@ from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import base_id
-from schedgap.instances.registry import PAPERS
+from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted, some
 from schedgap.models import ModelSpec
@@ -54,6 +54,7 @@ def compare(
     seeds: int | Sequence[int] = 0,
     solvers: str | Sequence[str] = (),
     limits: Limits | Mapping[str, Limits] | None = None,
+    reference: str = "",
     bound: bool = True,
     command: str | None = None,
     **running: Unpack[Running],
@@ -73,6 +74,8 @@ def compare(
     seeds, limits
         Seeds of heuristics and solvers; limits of one method, or several named sets of them. Every method runs once
         with each combination.
+    reference
+        Method that the others are compared with in the statistics; by default the paper's own, or else a baseline.
     bound
         Whether to run the cheapest model that bounds a problem if none of the methods does. Its row is not in the
         table but in :attr:`Comparison.bounds`.
@@ -91,6 +94,8 @@ def compare(
     references, methods, papers = several(instance), several(methods), several(papers)
     seeds, solvers = several(seeds), several(solvers)
     chosen = solved_by(select(methods, papers), solvers)
+    if reference and reference not in (ids := [spec.id for spec in chosen]):
+        raise UsageError(unknown("method of this run, as reference", reference, ids))
     loaded = _examples_of_one_case([load(ref) for ref in references])
     first = next(iter(kinds.values()))
     options = {
@@ -99,12 +104,14 @@ def compare(
         "method": [method for method in methods if method != "*"],
         "seed": seeds if seeds != [0] else [],
         "solver": solvers,
+        "reference": reference,
         "no_bound": not bound,
         "quick": first.run_s is first.time_limit_s is first.nodes is None,
         **first.given(Limits()),
     }
     sets = {name: asdict(one) for name, one in kinds.items()}
     meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": sets.get("", sets)}
+    meta |= {"reference": reference} if reference else {}
     tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
     searching = [task for task in tasks if task.limits.run_s is not None]
     news = _announced(tasks, searching) if searching else ""

@@ -140,20 +140,22 @@ def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def statistics(run: Comparison, reference: str = "") -> Statistics:
-    """Return the statistics of a run; they are empty if it has fewer than three units.
+    """Return the statistics of a run; a method, or a value of a parameter, with fewer than three units has none.
 
     Parameters
     ----------
     run
         Results of ``sg.compare`` or ``sg.sweep``.
     reference
-        Method that others are compared with on its problem; by default the paper's own, or else a baseline.
+        Method that others are compared with on its problem; by default the one that the run names, the paper's own, or
+        else a baseline.
 
     Raises
     ------
     UsageError
         If no row has the reference as its method.
     """
+    reference = reference or run.meta.get("reference", "")
     if reference and reference not in (methods := list(dict.fromkeys(row.method for row in run.rows))):
         raise UsageError(unknown("method of this run", reference, methods))
     units = units_of({row.fingerprint: row.instance for row in run.rows})
@@ -202,6 +204,8 @@ def _intervals(rows: Sequence[Row], units: Mapping[str, str]) -> Iterator[GapInt
                 if not gaps:
                     continue
                 several, sample = by_unit(gaps, units), list(gaps.values())
+                if len(several) < FEWEST:
+                    continue
                 certified = [row for row in inside if row.certified]
                 of_median, of_mean = interval(several, "median"), interval(several)
                 yield GapInterval(
@@ -243,7 +247,7 @@ def _paired(rows: Sequence[Row], units: Mapping[str, str], reference: str) -> It
         for name, several in by_method.items():
             ours = averaged(several, _objective)
             logs = {at: sign * math.log(value / theirs[at]) for at, value in ours.items() if at in theirs}
-            if name != base and logs:
+            if name != base and len({units[at] for at in logs}) >= FEWEST:
                 found.append((name, logs))
         pairs = [_pair(by_method[name][0], base, logs, units) for name, logs in found]
         yield from _adjusted(pairs)
