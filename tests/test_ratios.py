@@ -285,3 +285,30 @@ def test_the_page_prints_the_ratios_of_the_families_at_their_largest_parameter()
         family = HARD.get(name)
         ratio = point(family, family.methods[0], family.values[-1]).ratio
         assert float(text.replace(",", "")) == pytest.approx(ratio, rel=2e-3), name
+
+
+# instances by hand, in the folder of real traces ----------------------------------------------------------------------
+
+
+def test_the_chain_of_twenty_jobs_states_a_ratio_only_without_preemption(data_dir: Path) -> None:
+    instance = load(str(data_dir / "cases" / "instances" / "hadarconst20.json"))
+    methods = ["hadar.online", "hadar.online?payoff=lifetime", "hadar.online?mode=incremental", ARGUMENT]
+    rows = certified(instance, methods)
+    assert [rows[method].guarantee for method in methods] == [None, None, None, "2α = 12.8"]
+    assert [rows[method].objective for method in methods] == pytest.approx([1.2552, 1.2552, 19.04, 19.04], abs=5e-3)
+    assert rows["hadar.online"].ratio_at_least == pytest.approx(15.2, abs=0.05)
+    assert rows[ARGUMENT].refuted is None
+
+
+@pytest.mark.parametrize(
+    ("name", "online", "best", "least"),
+    [("hadarfin6", "hadar.online", "hadar.fifo", 5.34), ("zb40", "zhou.ra.online", None, 10.5)],
+)
+def test_ratios_found_by_hand(data_dir: Path, name: str, online: str, best: str | None, least: float) -> None:
+    """The blockers of `zb40` are those of a family, whose answer is feasible for them."""
+    instance = load(str(data_dir / "cases" / "instances" / f"{name}.json"))
+    rows = certified(instance, [online, *filter(None, [best])])
+    problem, row = find_spec(online).problem, rows[online]
+    value = rows[best].objective if best else answer(HARD.get("zhou-blockers"), instance, problem)
+    assert row.replace(best_objective=value).ratio_at_least >= least
+    assert row.refuted is None

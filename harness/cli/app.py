@@ -331,7 +331,7 @@ INSTANCES, METHODS, POLICIES, FIGURES = map(completing, ("instances", "methods",
 InstanceOption = Annotated[
     list[str],
     Option(
-        help="gen/…, paper/…, worst/…, or a file; ?key=value&… sets generator parameters. Repeatable.",
+        help="gen/…, paper/…, worst/…, family/…, or a file; ?key=value&… sets generator parameters. Repeatable.",
         autocompletion=INSTANCES,
     ),
 ]

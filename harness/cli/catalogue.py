@@ -90,7 +90,7 @@ def schema(
 
 @app.command()
 def show(
-    instance: Annotated[str, Argument(help="gen/…, paper/…, worst/…, or a file.", autocompletion=INSTANCES)],
+    instance: Annotated[str, Argument(help="gen/…, paper/…, worst/…, family/…, or a file.", autocompletion=INSTANCES)],
     picture: Annotated[Path | None, Option(help="Also save a figure to this .png, .svg or .pdf file.")] = None,
     json: Annotated[bool, Option("--json", help="Print the instance as canonical JSON instead.")] = False,
 ) -> None:
@@ -289,7 +289,9 @@ def explain(
 @app.command()
 def export(
     method: Annotated[str | None, Argument(help="Id of a model (harness list models).")] = None,
-    instance: Annotated[list[str], Option(help="gen/…, paper/…, worst/…, or a file. Repeatable with --library.")] = [],  # noqa: B006
+    instance: Annotated[
+        list[str], Option(help="gen/…, paper/…, worst/…, family/…, or a file. Repeatable with --library.")
+    ] = [],  # noqa: B006
     output: Annotated[Path | None, Option("--output", "-o", help="File to write: .mps, .lp, or either + .gz.")] = None,
     library: Annotated[Path | None, Option(metavar="DIR", help="Write all models and an index to this folder.")] = None,
     known: Annotated[
