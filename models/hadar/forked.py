@@ -27,7 +27,7 @@ from schedgap.models.engine.columns import (
 )
 from schedgap.models.engine.gangs.copies import ForkedPricing
 from schedgap.models.engine.solve import SolveOptions
-from schedgap.models.hadar.columns import search
+from schedgap.models.hadar.columns import COLD, HOT, search
 from schedgap.models.hadar.common import too_large
 from schedgap.models.registry import SEEDED, Outcome, model
 
@@ -92,7 +92,8 @@ def columns(view: HadarView, options: SolveOptions, *, seeded: bool = True) -> O
     """
     budget = clock.Budget(options.time_limit_s)
     pricing = ForkedPricing(view)
-    answer = search(pricing, pricing.kind, PackingOptions(), options.limited(budget.left_s), budget.wall_s, seeded)
+    effort = PackingOptions(hot=HOT, cold=COLD)
+    answer = search(pricing, pricing.kind, effort, options.limited(budget.left_s), budget.wall_s, seeded)
     decision = answer.decision(lambda packed: decode(pricing, packed.columns))
     return Outcome(answer.solution, decision, answer.generated.prices.reshape(pricing.room.shape), answer.root)
 
