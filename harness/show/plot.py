@@ -155,10 +155,10 @@ def laws(instance: Instance, found: Fit, marginal: str = "durations", ax: Axes |
     if marginal not in both:
         raise UsageError(f"marginal = {marginal!r}: {' or '.join(both)}")
     names = found.name, "fitted law"
-    parts = [pd.DataFrame({"seconds": x, "of": of}) for x, of in zip(both[marginal], names, strict=True)]
+    parts = [pd.DataFrame({"hours": x / 3600, "of": of}) for x, of in zip(both[marginal], names, strict=True)]
     data = pd.concat(parts, ignore_index=True)
-    ax = sns.ecdfplot(data, x="seconds", hue="of", palette=COLOURS, log_scale=True, ax=ax or _axes())
-    ax.set(xlabel=f"{marginal} [s]", ylabel="share of jobs")
+    ax = sns.ecdfplot(data, x="hours", hue="of", palette=COLOURS, log_scale=True, ax=ax or _axes())
+    ax.set(xlabel=f"{marginal} [{HOURS.unit}]", ylabel="share of jobs")
     if legend := ax.get_legend():
         legend.set_title("")
     return _keyed(ax)
