@@ -193,7 +193,7 @@ def test_a_figure_compares_jobs_and_laws(marginal: str) -> None:
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [instance.name, "fitted law"]
     lines = sorted((np.asarray(line.get_xdata(), float)[1:] for line in ax.get_lines()), key=lambda x: float(x.sum()))
     for line, values in zip(lines, sorted((observed, drawn), key=lambda x: float(x.sum())), strict=True):
-        assert line == pytest.approx(np.sort(values), rel=1e-9)
+        assert line * 3600 == pytest.approx(np.sort(values), rel=1e-9)
     with pytest.raises(UsageError, match="marginal = 'gangs': durations or gaps"):
         plot.laws(instance, found, "gangs")
 
