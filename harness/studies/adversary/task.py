@@ -309,15 +309,18 @@ class Lab:
     anywhere: bool = False
     limits: Limits = EXACT
 
-    def prove(self, instance: Instance) -> Proved | None:
+    def prove(self, instance: Instance, ends: float = math.inf) -> Proved | None:
         """Return the heuristic's ratio to another method's verified decision, or ``None`` if there is none.
 
         The ratio to the optimum is at least that. On small instances, models are tried one by one; on others, or if no
-        model has a decision, all quick methods together.
+        model has a decision, all quick methods together. None is tried after the time `ends`, as `time.perf_counter`
+        counts, but the first.
         """
         small = len(instance.jobs) + len(instance.tenants) <= EXACT_SIZE
         together = peers(cast("HeuristicSpec", find_spec(self.heuristic)))
-        for others in (*((model,) for model in self.models if small), together):
+        for k, others in enumerate((*((model,) for model in self.models if small), together)):
+            if k and time.perf_counter() >= ends:
+                return None
             compared = compare_here(instance, [self.heuristic, *others], limits=self.limits, probes=False)
             rows = {row.method: row for row in compared.rows}
             row = rows[self.heuristic]
@@ -433,7 +436,7 @@ class SearchTask(_Part):
                 place = min(int(rng.geometric(0.4)) - 1, len(elite) - 1)
                 content = mutated(document(elite[place].instance), rng)
             instance = possible(content, self.most)
-            result = self.lab.prove(instance) if instance else None
+            result = self.lab.prove(instance, ends) if instance else None
             if result is None:
                 continue
             proved += 1
@@ -478,7 +481,7 @@ class ShrinkTask(_Part):
             if time.perf_counter() >= ends:
                 return
             instance = possible(content, best.size)
-            simple = self.lab.prove(instance) if instance else None
+            simple = self.lab.prove(instance, ends) if instance else None
             if simple is not None and simple.ratio >= least:
                 yield simple
 
