@@ -7,10 +7,8 @@ dynamic program over slots and amounts of remaining work.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, partial
-from heapq import heappop, heappush
 from itertools import combinations
 from typing import NamedTuple
 
@@ -169,45 +167,19 @@ class Forked(HadarPacking):
         first = max(self.arrival[j], np.flatnonzero(low.any(axis=0)).max(initial=0))
         need = self.work[j] * LESS - float((low * pace[:, None]).sum())
         able, since, room = pace > 0, self.arrival[j], high - low
-        held = math.floor(float((low * prices).sum()) * LOW)
-
-        def until(t: int) -> GpuOffer:
-            return GpuOffer(prices[able, since : t + 1], room[able, since : t + 1], pace[able])
-
-        def part(t: int) -> int:
-            return held + math.floor(until(t).bought(need)[0] * LOW)
-
-        def whole(t: int) -> int:
-            return held + math.floor(until(t).whole(need) * LOW)
-
+        held, best = math.floor(float((low * prices).sum()) * LOW), int(worth[-1])
+        offer = GpuOffer(prices[able, since:], room[able, since:], pace[able])
         ends = np.flatnonzero(worth[first : self.slots] > NEVER) + first
-        return best_end(worth, ends.tolist(), part, whole, int(worth[-1]))
+        most = worth[ends] - held - np.floor(offer.least(need)[ends - since] * LOW).astype(np.int64)
+        for i in np.argsort(-most).tolist():
+            if most[i] <= best:
+                break
+            best = max(best, int(worth[ends[i]]) - held - math.floor(offer.until(ends[i] - since).whole(need) * LOW))
+        return best
 
 
-def best_end(
-    worth: Array, ends: Sequence[int], at_least: Callable[[int], int], cost: Callable[[int], int], best: int
-) -> int:
-    """Return the largest worth of an end less its cost, or `best` if that is larger.
-
-    A later end costs no more, since it leaves more slots to choose from. So the ends of a range are worth at most the
-    largest worth among them less the cost of the last one. Ranges are halved, the most promising first, until none
-    promises more than the best end found.
-    """
-
-    def span(a: int, b: int) -> tuple[int, int, int]:
-        return at_least(ends[b - 1]) - int(worth[ends[a:b]].max()), a, b
-
-    spans = [span(0, len(ends))] if ends else []
-    while spans:
-        promised, a, b = heappop(spans)
-        if -promised <= best:
-            break
-        if b - a > 1:
-            heappush(spans, span(a, (a + b) // 2))
-            heappush(spans, span((a + b) // 2, b))
-        else:
-            best = max(best, int(worth[ends[a]]) - cost(ends[a]))
-    return best
+PRICES = 64
+"""Number of prices per unit of work that bound the cost of GPUs."""
 
 
 class GpuOffer(NamedTuple):
@@ -219,6 +191,22 @@ class GpuOffer(NamedTuple):
     price: Array
     room: Array
     pace: Array
+
+    def until(self, slot: int) -> GpuOffer:
+        """Return what is offered up to a slot."""
+        return GpuOffer(self.price[:, : slot + 1], self.room[:, : slot + 1], self.pace)
+
+    def least(self, need: float) -> Array:
+        """Return, for each slot, a lower bound on the cost of the work with GPUs up to that slot.
+
+        At any price per unit of work, GPUs cost at least the price of the work less the profit of all GPUs that are
+        cheaper. Of some such prices, the best is taken.
+        """
+        unit, there = self.price / self.pace[:, None], self.room * self.pace[:, None]
+        some = np.unique(np.quantile(unit, np.linspace(0, 1, PRICES))) if unit.size else np.zeros(0)
+        profit = np.array([(there * np.maximum(one - unit, 0.0)).sum(axis=0) for one in some.tolist()])
+        bounds = some[:, None] * max(need, 0.0) - np.cumsum(profit.reshape(len(some), -1), axis=1)
+        return np.asarray(np.clip(bounds.max(axis=0, initial=0.0), 0.0, DEAR / 4))
 
     def bought(self, need: float) -> tuple[float, float]:
         """Return what the cheapest divisible GPUs that do the work cost, and the highest price of a unit of work."""

@@ -53,17 +53,39 @@ def test_seconds_end_with_the_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -
     for key, gap in {"a": GOOD + 0.03, "b": GOOD + 0.01, "c": GOOD, "d": math.inf}.items():
         pacer.note(key, gap)
     left_s = (1 - RESERVE) * 60.0
-    assert pacer.seconds("a", 60.0, ["b"], workers=1) == pytest.approx(left_s * 3 / 4)
-    assert pacer.seconds("b", 60.0, ["a"], workers=1) == pytest.approx(left_s / 4)
-    assert pacer.seconds("a", 60.0, ["unknown"], workers=1) == pytest.approx(left_s / 2)
-    assert pacer.seconds("a", 60.0, [], workers=2) == pytest.approx(left_s)  # no search uses two processors
-    assert pacer.seconds("c", 60.0, ["a", "d"], workers=2) == LEAST_S
+
+    def given(key: str, others: list[str], workers: int) -> float:
+        pacer.given_s.clear()
+        pacer.until.clear()
+        return pacer.seconds(key, 60.0, others, workers)
+
+    assert given("a", ["b"], workers=1) == pytest.approx(left_s * 3 / 4)
+    assert given("b", ["a"], workers=1) == pytest.approx(left_s / 4)
+    assert given("a", ["unknown"], workers=1) == pytest.approx(left_s / 2)
+    assert given("a", [], workers=2) == pytest.approx(left_s)  # no search uses two processors
+    assert given("c", ["a", "d"], workers=2) == LEAST_S
     now[0] += left_s - 1.5
-    assert pacer.seconds("a", 60.0, [], workers=2) == pytest.approx(1.5)
+    assert given("a", [], workers=2) == pytest.approx(1.5)
     now[0] += 1.0
-    assert pacer.seconds("a", 60.0, [], workers=2) == 0.0
+    assert given("a", [], workers=2) == 0.0
     now[0] += 1000.0
-    assert pacer.seconds("a", 60.0, [], workers=2) == 0.0
+    assert given("a", [], workers=2) == 0.0
+
+
+def test_what_searches_at_work_were_given_is_left_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(pacing, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    pacer, left_s = Pacer(0.0), (1 - RESERVE) * 60.0
+    for key, gap in {"a": GOOD + 0.02, "b": GOOD + 0.01}.items():
+        pacer.note(key, gap)
+    first = pacer.seconds("a", 60.0, ["b"], workers=2)
+    assert first == pytest.approx(left_s)  # two thirds of what two processors have is more than one has
+    assert pacer.seconds("b", 60.0, ["a"], workers=2) == pytest.approx(left_s)
+    now[0] += left_s / 2
+    pacer.note("b", GOOD + 0.01)
+    pacer.until["b"] = now[0]
+    # The rest is that of one processor. Both are waiting for it again, and b has had less than it needed.
+    assert pacer.seconds("b", 60.0, ["a"], workers=2) == pytest.approx(left_s / 2)
 
 
 def test_the_time_of_the_run_stands_still_while_any_worker_compiles(monkeypatch: pytest.MonkeyPatch) -> None:

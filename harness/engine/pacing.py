@@ -64,6 +64,8 @@ class Pacer:
     gaps: dict[str, list[float]] = field(default_factory=dict)
     given_s: dict[str, float] = field(default_factory=dict)
     """Seconds that each search has been given beyond its first ones."""
+    until: dict[str, float] = field(default_factory=dict)
+    """When a search will have used what it was given."""
     compiling: dict[str, float] = field(default_factory=dict)
     """Maps the keys of tasks whose workers compile to the time since when they do."""
 
@@ -89,23 +91,29 @@ class Pacer:
     def _promise(self, key: str) -> tuple[bool, float]:
         *before, gap = self.gaps[key]
         falls = not before or math.isinf(gap) or gap < before[-1] * (1 - STALLED)
-        return falls, self._excess(key, key) / (MOST_S + self.given_s.get(key, 0.0))
+        return falls, self._need(key, key)
 
     def seconds(self, key: str, run_s: float, others: Sequence[str], workers: int) -> float:
         """Return the seconds that a search is given; 0 once the time of the run is used.
 
-        Each search gets a share of the time left in proportion to how far its gap is above :data:`GOOD`. It gets its
-        share in one piece, since one long annealing finds more than two short ones.
+        What searches at work have been given is left to them. Each search that waits gets a share of the rest, in
+        proportion to how far its gap is above :data:`GOOD` for the seconds that it has had. It gets its share in one
+        piece, since one long annealing finds more than two short ones.
         """
-        left_s = self.began + (1 - RESERVE) * run_s - time.monotonic()
+        now = time.monotonic()
+        left_s = self.began + (1 - RESERVE) * run_s - now
         if left_s < LEAST_S / 2:
             return 0.0
-        own = self._excess(key, key)
-        share = own / (own + sum(self._excess(other, key) for other in others))
-        given_s = min(max(left_s * workers * share, LEAST_S), left_s)
+        busy_s = {other: self.until.get(other, now) - now for other in others}
+        rest_s = left_s * workers - sum(max(seconds, 0.0) for seconds in busy_s.values())
+        own = self._need(key, key)
+        share = own / (own + sum(self._need(other, key) for other, seconds in busy_s.items() if seconds <= 0))
+        given_s = min(max(rest_s * share, LEAST_S), left_s)
         self.given_s[key] = self.given_s.get(key, 0.0) + given_s
+        self.until[key] = now + given_s
         return given_s
 
-    def _excess(self, key: str, if_unknown: str) -> float:
+    def _need(self, key: str, if_unknown: str) -> float:
+        """Return how far a search is above :data:`GOOD`, per second that it has had."""
         gap = self.gaps.get(key, self.gaps[if_unknown])[-1]
-        return min(max(gap - GOOD, GOOD / 10), 1.0)
+        return min(max(gap - GOOD, GOOD / 10), 1.0) / (MOST_S + self.given_s.get(key, 0.0))
