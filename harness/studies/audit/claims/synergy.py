@@ -335,20 +335,6 @@ def fig2_resnet18(lab: ClaimLab) -> str:
     return recomputed(lab, Printed("ResNet18, 3 to 9 CPUs", 2.3, faster("ResNet18", 3, 9), 0.05))
 
 
-@claim("synergy.fig2.memory", "section 2.1", scope="1.75 times or more counts as almost 2", how=MATRICES)
-def fig2_memory(lab: ClaimLab) -> str:
-    """ResNet18 is almost 2 times faster with all memory than with the 62 GB of its share."""
-    cpus, memory_gb, rate = measured_rates("ResNet18")
-    gains = rate[:, -1] / rate[:, np.searchsorted(memory_gb, 62.5)]
-    for gain in gains:
-        lab.add(bool(gain >= 1.75))
-    lab.numbers = {"largest_gain": float(gains.max()), "gain_below_the_share": float(rate[-1, 1] / rate[-1, 0])}
-    return (
-        f"from 62.5 to {memory_gb[-1]:g} GB ResNet18 gains {gains.max():.3g} times at most, whatever its CPUs "
-        f"({cpus[0]:g} to {cpus[-1]:g}); in the matrix, it loses only below 62.5 GB"
-    )
-
-
 @claim("synergy.fig2.cores", "section 2.1, Fig. 2(a)", how=MATRICES)
 def fig2_cores(lab: ClaimLab) -> str:
     """ShuffleNet and ResNet18 need 9 to 24 CPUs per GPU."""
