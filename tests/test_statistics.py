@@ -253,7 +253,7 @@ def test_no_median_is_printed_without_its_interval(kept: Comparison, found: Stat
         assert all("[" in line[headers.index(name)].text for line in summed.rows), name
     assert "Paired differences" in paired.caption
     assert [line[0].text for line in paired.rows] == [one.method for one in found.pairs]
-    assert "(median at most 4.8 % [3.9 %, 6.2 %])" in str(shown[0])
+    assert "(median at most 4.8 % [3.9 %, 6.3 %])" in str(shown[0])
     captions = [one.caption for group in page(kept).groups for one in group.tables]
     assert any(caption.startswith("Gaps by load") for caption in captions)
     assert any(caption.startswith("What explains the gaps") for caption in captions)

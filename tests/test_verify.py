@@ -43,7 +43,7 @@ SILENT = {
     "row": {*TOLD} - {"status", "solver", "seed", "limits", "key"},
     "simulation": {*(n for n in MEASURED if SIMULATE[n].origin != "history"), "seed", "options", "reason"},
     "bound": {"took_s", "round_s", "reason"},
-    "finding": {"found", "tested", "failed", "numbers", "seconds", "narrower", "witnesses"},
+    "finding": {"found", "tested", "failed", "numbers", "seconds", "narrower", "witnesses", "refuted"},
     "slice": {"tried", "proved", "shrunk", "elite"},
 }
 """Fields that no check can contradict, by kind of line; a reader has to trust the run for them."""
