@@ -93,11 +93,8 @@ def compare(
     kinds = dict(limits) if isinstance(limits, Mapping) else {"": limits or Limits()}
     references, methods, papers = several(instance), several(methods), several(papers)
     seeds, solvers = several(seeds), several(solvers)
-    chosen = solved_by(select(methods, papers), solvers)
-    if reference and reference not in (ids := [spec.id for spec in chosen]):
-        raise UsageError(unknown("method of this run, as reference", reference, ids))
+    chosen = _chosen(methods, papers, solvers, reference)
     loaded = _examples_of_one_case([load(ref) for ref in references])
-    first = next(iter(kinds.values()))
     options = {
         "instance": references,
         "paper": papers,
@@ -106,20 +103,37 @@ def compare(
         "solver": solvers,
         "reference": reference,
         "no_bound": not bound,
-        "quick": first.run_s is first.time_limit_s is first.nodes is None,
-        **first.given(Limits()),
+        **_given(next(iter(kinds.values()))),
     }
-    sets = {name: asdict(one) for name, one in kinds.items()}
-    meta = {"command": command or command_line(options, "compare"), "seeds": seeds, "limits": sets.get("", sets)}
-    meta |= {"reference": reference} if reference else {}
+    meta = {"command": command or command_line(options, "compare"), "seeds": seeds, **_stored(kinds, reference)}
     tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
+    return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, news=_announced(tasks), **running)
+
+
+def _chosen(methods: Sequence[str], papers: Sequence[str], solvers: Sequence[str], reference: str) -> list[Spec]:
+    """Return the methods of a run; raise `UsageError` if one is unknown, or the reference is none of them."""
+    chosen = solved_by(select(methods, papers), solvers)
+    if reference and reference not in (ids := [spec.id for spec in chosen]):
+        raise UsageError(unknown("method of this run, as reference", reference, ids))
+    return chosen
+
+
+def _stored(kinds: Mapping[str, Limits], reference: str) -> dict[str, Any]:
+    """Return what ``run.json`` says of the limits and of the reference, if there is one."""
+    sets = {name: asdict(one) for name, one in kinds.items()}
+    return {"limits": sets.get("", sets), **({"reference": reference} if reference else {})}
+
+
+def _given(limits: Limits) -> dict[str, Any]:
+    """Return the options of the command line that give these limits."""
+    return {"quick": limits.run_s is limits.time_limit_s is limits.nodes is None, **limits.given(Limits())}
+
+
+def _announced(tasks: Sequence[MethodTask]) -> str:
+    """Return the line that announces a run with searches that share its time: its methods, instances, and their end."""
     searching = [task for task in tasks if task.limits.run_s is not None]
-    news = _announced(tasks, searching) if searching else ""
-    return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, news=news, **running)
-
-
-def _announced(tasks: Sequence[MethodTask], searching: Sequence[MethodTask]) -> str:
-    """Return the line that announces a run: its methods, its instances, and when its searches end."""
+    if not searching:
+        return ""
     methods, most = len({task.method for task in tasks}), max(task.limits.run_s or 0.0 for task in searching)
     names = some(list(dict.fromkeys(task.instance_name for task in tasks)))
     ending = f"those that search end at a gap of {100 * GOOD:.0f} %, or when {most:g} s have passed"
