@@ -79,6 +79,9 @@ SAMPLES = {
     "0,1,0,606,vgg19,164,30\n1,8,30,133,no_such_model,147,23\n",
     "muri": "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,"
     "resource_time_0,resource_time_1,resource_time_2,priority\n0,1,0,100,dqn,128,49000,46122000,490,446,8,0,1\n",
+    "shockwave": "ResNet-18 (batch size 32)\tpython3 main.py\timages\t--n\t1\t7332\t2\taccordion\t1\t-1.0\t100\t50\n"
+    "LM (batch size 40)\tpython3 lm.py\tlm\t--steps\t1\t5000\t1\tstatic\t2.5\t1.5\t40\t7\n"
+    "LM (batch size 40)\tpython3 lm.py\tlm\t--steps\t1\t5000\t0\tgns\t1\t-1\t40\t8\n",
     "synergy": "0,alexnet,.123,3349,4\n1,gnmt,.286,26435,1\n",
     "synergy_csv": "job,model,arrival_s,iterations,gpus\na,alexnet,409,3447,1\nb,gnmt,951,34181,1\n",
     "helios": "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"

@@ -45,6 +45,7 @@ from schedgap.instances.importers.table import (
     parse,
     parse_headed,
     read_text,
+    refuse,
     sifted,
 )
 from schedgap.instances.schema import Instance
@@ -189,6 +190,8 @@ def pai2020(path: Path, tasks: pd.DataFrame, options: Options) -> Jobs:
 
 KEY = re.compile(r"\('([^']{1,200})', ([1-9]\d{0,5})\)")
 SPREAD = "_unconsolidated"
+MODES = ("static", "accordion", "gns")
+"""Modes of Shockwave's jobs: how their batch size changes."""
 
 Table = Mapping[str, Mapping[tuple[str, int], float]]
 """Gavel's throughputs: GPU type → (job type, scale factor) → iterations/s of the whole job running alone."""
@@ -199,10 +202,7 @@ def gavel(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
     table = read_table(Path(options.throughputs)) if options.throughputs else {}
     keys = pd.Series(list(zip(frame["model"], frame["gpus"], strict=True)), index=frame.index)
     by_key = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in set(keys)}
-    frame = frame.assign(tenant=frame["model"].str.split(" (", regex=False).str[0], rates=keys.map(by_key.__getitem__))
-    if "slo" in frame:
-        frame["slo"] = frame["slo"].where(frame["slo"] > 0)
-    jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0})
+    jobs, left_out = of_job_types(frame.assign(rates=keys.map(by_key.__getitem__)))
     if not options.throughputs:
         return jobs, left_out, {}
     name = Path(options.throughputs).name
@@ -212,6 +212,26 @@ def gavel(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
         n = counted(inexact, "job")
         notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
     return jobs, left_out, {"notes": notes}
+
+
+def of_job_types(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the jobs that have GPUs, whose tenants are their job types without the batch size, and the others' number.
+
+    A negative SLO stands for none.
+    """
+    frame = frame.assign(tenant=frame["model"].str.split(" (", regex=False).str[0])
+    if "slo" in frame:
+        frame["slo"] = frame["slo"].where(frame["slo"] > 0)
+    return sifted(frame, {NO_GPU: frame["gpus"] == 0})
+
+
+def shockwave(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
+    """Return the jobs of a trace, whose batch sizes stay what they are at the beginning."""
+    refuse(path, ~frame["mode"].isin(MODES), frame["mode"], "static, accordion or gns")
+    jobs, left_out = of_job_types(frame)
+    changing = int((jobs["mode"] != MODES[0]).sum())
+    note = f"the batch size of {counted(changing, 'job')} stays what it is at the beginning; in the trace it changes"
+    return jobs, left_out, {"notes": [note] if changing else []}
 
 
 def rates(kind: str, gpus: int, table: Table) -> dict[str, float]:
@@ -311,6 +331,7 @@ MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {
     "gavel": gavel,
     "openb": openb,
     "pai2020": pai2020,
+    "shockwave": shockwave,
 }
 """Functions that turn the lines of a table into jobs, for formats where :func:`plain` does not suffice."""
 
