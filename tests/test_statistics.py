@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any
@@ -14,16 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import META, instance, row
 from scipy.optimize import minimize
-from scipy.stats import norm, wilcoxon
+from scipy.stats import norm, spearmanr, wilcoxon
 from scipy.stats import t as student
 
 import schedgap as sg
+from schedgap.harness.show.page import simulate
 from schedgap.harness.show.page.compare import blocks, page
-from schedgap.harness.show.table import Table
+from schedgap.harness.show.table import Selection, Table
+from schedgap.harness.studies import statistics as studies
 from schedgap.harness.studies.compare.row import Comparison
 from schedgap.harness.studies.compare.run import STUDY
-from schedgap.harness.studies.compare.statistics import Statistics, censored_slope, features, statistics
+from schedgap.harness.studies.compare.summary import by_method
 from schedgap.harness.studies.resampling import FEWEST, by_unit, interval, units_of
+from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
+from schedgap.harness.studies.simulate.run import STUDY as SIMULATIONS
+from schedgap.harness.studies.statistics import Statistics, censored_slope, features, statistics
 from schedgap.instances.errors import UsageError
 
 
@@ -62,10 +68,23 @@ def test_results_on_the_same_random_numbers_are_one_unit() -> None:
     names = ["gen/20jobs?load=1&seed=3", "gen/20jobs?load=2&seed=3", "gen/20jobs?load=1&seed=4", "gen/50jobs?seed=3"]
     marks = {f"m{i}": name for i, name in enumerate([*names, "own/file"])}
     units = units_of(marks)
-    assert units["m0"] == units["m1"]
-    assert len(set(units.values())) == 4
-    assert sorted(map(len, by_unit(dict.fromkeys(marks, 1.0), units))) == [1, 1, 1, 2]
-    assert len(set(units_of({"a": "gen/20jobs?load=1", "b": "gen/20jobs?load=2"}).values())) == 2
+    assert units["m0"] == units["m1"] == units["m3"]
+    assert len(set(units.values())) == 3
+    assert sorted(map(len, by_unit(dict.fromkeys(marks, 1.0), units))) == [1, 1, 3]
+    assert len(set(units_of({"a": "gen/20jobs?load=1", "b": "gen/20jobs?load=2"}).values())) == 1
+
+
+def test_presets_of_one_seed_have_the_same_random_numbers() -> None:
+    """Other laws map the same numbers to other durations: their ranks agree, so one seed of two presets is one unit."""
+
+    def durations(base: str, seed: int) -> list[float]:
+        jobs = sg.load(f"{base}?jobs=50&seed={seed}").jobs
+        return [job.iterations / (job.gpus * max(job.rates.values())) for job in jobs]
+
+    same = [spearmanr(durations("gen/50jobs", seed), durations("gen/philly", seed)).statistic for seed in range(5)]
+    other = [spearmanr(durations("gen/50jobs", seed), durations("gen/philly", seed + 9)).statistic for seed in range(5)]
+    assert min(same) > 0.5
+    assert abs(float(np.mean(other))) < 0.2
 
 
 def test_more_loads_of_the_same_days_do_not_narrow_an_interval() -> None:
@@ -235,6 +254,16 @@ def test_growth_needs_several_sizes() -> None:
     assert statistics(Comparison(META, timed[:3], instances)).growth == []
 
 
+def test_growth_needs_no_other_random_numbers(kept: Comparison) -> None:
+    """A grid of sizes of one day has an exponent, and no intervals of gaps: one day says nothing of others."""
+    sizes = {f"gen/20jobs?jobs={n}&seed=1": n for n in (5, 10, 20)}
+    instances = {name: sg.load(name) for name in sizes}
+    timed = [row("hadar.online", name, 1.0).replace(instance=name, solve_s=0.01 * n) for name, n in sizes.items()]
+    alone = statistics(Comparison(META, timed, instances))
+    assert alone.growth[0].exponent == pytest.approx(1.0)
+    assert [*alone.intervals, *alone.pairs, *alone.effects] == []
+
+
 # what people see ----------------------------------------------------------------------------------
 
 
@@ -257,6 +286,86 @@ def test_no_median_is_printed_without_its_interval(kept: Comparison, found: Stat
     captions = [one.caption for group in page(kept).groups for one in group.tables]
     assert any(caption.startswith("Gaps by load") for caption in captions)
     assert any(caption.startswith("What explains the gaps") for caption in captions)
+
+
+def test_statistics_of_a_run_are_computed_once(kept: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terminal, page, LaTeX and files show the same numbers, and no bootstrap runs twice."""
+    calls = []
+    whole = studies._intervals
+    monkeypatch.setattr(studies, "_intervals", lambda *args: calls.append(1) or whole(*args))
+    run = Comparison(kept.meta, kept.rows, kept.instances)
+    shown, tables = [blocks(run), page(run), blocks(run)], STUDY.tables(run)
+    assert all(shown)
+    assert "pairs.parquet" in tables
+    assert len(calls) == 1
+
+
+def test_medians_and_intervals_are_about_instances(kept: Comparison) -> None:
+    """A solver seed more of some instances changes no number, as their results are the same."""
+    twice = [one.replace(seed=1) for one in kept.rows if re.search(r"seed=[1-7]\b", one.instance)]
+    before, after = by_method(kept.rows), by_method([*kept.rows, *twice])
+    told = [
+        [(one.median_gap, one.mean_gap, one.median_gap_low, one.mean_gap_high) for one in some]
+        for some in (before, after)
+    ]
+    assert np.array(told[0], float) == pytest.approx(np.array(told[1], float), nan_ok=True)
+    overall = {one.method: one for one in statistics(kept).intervals if not one.factor}
+    for one in after:
+        if one.median_gap is not None:
+            mine = overall[one.method]
+            assert (one.median_gap, one.mean_gap) == pytest.approx((mine.median, mine.mean))
+            assert (one.median_gap_low, one.mean_gap_high) == pytest.approx((mine.median_low, mine.mean_high))
+
+
+def test_papers_of_one_run_may_have_one_reference(kept: Comparison) -> None:
+    """The page of each paper shows its part of the statistics, also where the reference is of another paper."""
+    other = [row("oef.gavel", "f", 1.0)]
+    run = Comparison({**kept.meta, "reference": "hadar.srtf"}, [*kept.rows, *other], kept.instances)
+    captions = {group.title: [one.caption for one in group.tables] for group in page(run).groups}
+    assert len(captions) > 1
+    assert sum("Paired differences" in caption for some in captions.values() for caption in some) == 1
+
+
+def simulated(seeds: int) -> Simulation:
+    """Two policies on days of two loads; under the second, a job is left over on the last day."""
+    draws, rows = np.random.default_rng(4), []
+    for load, seed, policy in itertools.product((0.6, 1.2), range(seeds), ("hadar.online", "hadar.tiresias")):
+        name, least_s = f"gen/20jobs?load={load}&seed={seed}", 1000.0 * (1 + seed)
+        ratio = 1 + float(draws.random())
+        numbers = {"ttd_s": least_s * ratio, "ttd_bound_s": least_s, "ttd_bound_ratio": ratio}
+        left = {"never placed": 1} if policy == "hadar.tiresias" and seed == seeds - 1 else {}
+        about: dict[str, Any] = {"status": "unfinished" if left else "done", "verified": True, "unfinished": left}
+        rows.append(SimulationRow(name, name, policy, numbers=numbers, reference="hadar.online", **about))
+    return Simulation({"command": "harness sweep s.toml"}, rows, {one.instance: sg.load(one.instance) for one in rows})
+
+
+def test_simulations_have_the_same_statistics() -> None:
+    run = simulated(6)
+    frame = run.table.assign(complete=[not one.unfinished for one in run.rows], gap=run.table["ttd_bound_ratio"] - 1)
+    done = frame[frame["complete"]]
+    table = statistics(run).frame("intervals").set_index(["method", "value"])
+    for (policy, value), mine in table.iterrows():
+        part = done[(done["policy"] == policy) & ((done["p.load"].astype(str) == value) | (value == ""))]
+        assert (mine["median"], mine["mean"]) == pytest.approx((part["gap"].median(), part["gap"].mean()))
+        assert mine["failed"] == mine["results"] - len(part)
+    wide = done.pivot_table(index=["p.load", "p.seed"], columns="policy", values="ttd_s").dropna()
+    logs = np.log(wide["hadar.online"] / wide["hadar.tiresias"])
+    (pair,) = statistics(run).pairs
+    assert (pair.method, pair.reference, pair.problem) == ("hadar.tiresias", "hadar.online", "ttd_s")
+    assert (pair.cases, pair.units, pair.wins) == (len(logs), 5, (logs > 0).sum())
+    assert pair.ratio == pytest.approx(math.exp(logs.mean()))
+    assert pair.p == pytest.approx(wilcoxon(logs.groupby("p.seed").mean()).pvalue)
+
+
+def test_a_simulation_of_many_instances_shows_its_statistics() -> None:
+    run = simulated(4)
+    captions = [one.caption for one in simulate.blocks(run) if isinstance(one, Table)]
+    assert [caption.partition(",")[0] for caption in captions] == ["Gaps to certified bounds", "Paired differences"]
+    assert len([one for one in simulate.blocks(run, Selection(top=math.inf)) if isinstance(one, Table)]) == 8
+    assert [one.caption.partition(",")[0] for one in simulate.page(run).groups[0].tables][-1] == "Gaps by load"
+    assert [name for name in SIMULATIONS.tables(run) if name == "pairs.parquet"]
+    few = simulated(2)
+    assert len([one for one in simulate.blocks(few) if isinstance(one, Table)]) == 4
 
 
 def test_files_have_the_statistics(kept: Comparison, found: Statistics, tmp_path: Any) -> None:

@@ -12,8 +12,8 @@ from report_runs import row, sweep_run
 
 from schedgap.harness.show.page.compare import blocks, summary
 from schedgap.harness.show.table import Table
-from schedgap.harness.studies.compare.row import Row
-from schedgap.harness.studies.compare.summary import allowed_s, by_method, profiles, shifted_geometric_mean
+from schedgap.harness.studies.compare.row import Row, allowed_s
+from schedgap.harness.studies.compare.summary import by_method, profiles, shifted_geometric_mean
 
 positive = st.floats(0, 1e6)
 
@@ -107,4 +107,4 @@ def test_runs_of_many_instances_are_summed_up_for_the_terminal() -> None:
     headers = [column.header for column in content.columns]
     assert headers[0] == "method"
     assert "limits" not in headers
-    assert summary("", run.rows[:1], 1.0) is None
+    assert summary(run, "", run.rows[:1]) is None

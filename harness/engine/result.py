@@ -123,6 +123,39 @@ class CheckedRow(DataRow):
         return bool(self.in_order) and not self.wrong
 
 
+@dataclass(frozen=True)
+class Observation:
+    """What statistics use of a result: a method on an instance, measured in one way, which is called a problem.
+
+    Attributes
+    ----------
+    kind, sense
+        Kind of the method (``online``, ``baseline``, …); ``max`` or ``min``.
+    gap, upper
+        Certified gap of a verified result, or ``None``; whether it is only an upper estimate.
+    objective
+        Positive value of a verified result that did not fail, or ``None``.
+    failed
+        Whether the method failed.
+    solve_s, allowed_s
+        Seconds that it took, or that it was allowed if it failed; and seconds that it was allowed.
+    """
+
+    method: str
+    problem: str
+    limits: str
+    instance: str
+    fingerprint: str
+    kind: str
+    sense: str
+    gap: float | None
+    upper: bool
+    objective: float | None
+    failed: bool
+    solve_s: float | None = None
+    allowed_s: float = 0.0
+
+
 _writers: dict[str, Callable[[Any], str]] = {}
 
 
@@ -146,6 +179,7 @@ class Found(Generic[R]):
     rows: list[R]
     instances: Mapping[str, Instance] = field(default_factory=dict)
     folder: Path | None = field(default=None, kw_only=True)
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     kind: ClassVar[str]
     fields: ClassVar[Sequence[str]]
@@ -173,6 +207,16 @@ class Found(Generic[R]):
     def ok(self) -> bool:
         """True if every row is `ok`."""
         return all(row.ok for row in self.rows)
+
+    def once(self, make: Callable[[Self], T]) -> T:
+        """Return ``make(run)``, computed at the first call only, so that terminal, page and files show one result."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast(T, self._made[make])
+
+    def observations(self) -> list[Observation]:
+        """Return what statistics use of the rows; studies without statistics have none."""
+        return []
 
     @property
     def table(self) -> pd.DataFrame:

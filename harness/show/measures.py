@@ -338,6 +338,8 @@ def _ends(name: str, format: Format, of: str = "its 95 % interval") -> tuple[Mea
     return low, Measure(f"{name}_high", "to", f"Upper end of {of}.", format)
 
 
+OF_CASES = "the certified gaps of instances, each the mean over solver seeds"
+
 METHODS = listed(
     METHOD,
     Measure("kind", "kind", "As in the table of results."),
@@ -348,11 +350,11 @@ METHODS = listed(
     Measure("failed", "failed", "Results that failed.", INTEGER, sense="min"),
     Measure("wrong", "trouble", "WRONG, failed or skipped results.", INTEGER, sense="min"),
     Measure("skipped", "skipped", "Results that were skipped.", INTEGER, sense="min"),
-    Measure("median_gap", "median gap", "Median of the certified gaps.", PERCENT, sense="min", upper="gap_is_upper"),
+    Measure("median_gap", "median gap", f"Median of {OF_CASES}.", PERCENT, sense="min", upper="gap_is_upper"),
     *_ends("median_gap", PERCENT, "the 95 % interval of the median"),
     Measure("largest_gap", "largest gap", "Largest of the certified gaps.", PERCENT, sense="min",
             upper="gap_is_upper"),
-    Measure("mean_gap", "mean gap", "Arithmetic mean of the certified gaps.", PERCENT, sense="min",
+    Measure("mean_gap", "mean gap", f"Arithmetic mean of {OF_CASES}.", PERCENT, sense="min",
             upper="gap_is_upper"),
     *_ends("mean_gap", PERCENT, "the 95 % interval of the mean"),
     Measure("gap_is_upper", "gap ≤", "True if one of the gaps is only an upper estimate.", FLAG),
@@ -367,8 +369,8 @@ METHODS = listed(
 )  # fmt: skip
 """Summary of a method over many instances."""
 
-VARIED = "The parameter of instances that the line is about; empty for all results."
-UNITS = "Independent units: seeds of instances, or else instances."
+VARIED = "The parameter of instances that the line is about; empty for all instances."
+UNITS = "Independent units: seeds of generated instances, and instances that are not generated."
 
 INTERVALS = listed(
     METHOD,
@@ -376,13 +378,14 @@ INTERVALS = listed(
     LIMIT_SET,
     Measure("factor", "by", VARIED),
     Measure("value", "value", "Value of that parameter."),
-    Measure("results", "results", "Number of results.", INTEGER),
+    Measure("results", "results", "Number of results: an instance has one for each solver seed.", INTEGER),
+    Measure("cases", "instances", "Instances with a certified gap.", INTEGER),
     Measure("units", "units", UNITS, INTEGER),
     Measure("failed", "failed", "Results that failed; they have no gap.", INTEGER, sense="min"),
     Measure("upper", "upper estimates", "Share of the gaps that are only upper estimates.", PERCENT, sense="min"),
-    Measure("median", "median gap", "Median of the certified gaps.", PERCENT, sense="min"),
+    Measure("median", "median gap", f"Median of {OF_CASES}.", PERCENT, sense="min"),
     *_ends("median", PERCENT, "the 95 % interval of the median"),
-    Measure("mean", "mean gap", "Arithmetic mean of the certified gaps.", PERCENT, sense="min"),
+    Measure("mean", "mean gap", f"Arithmetic mean of {OF_CASES}.", PERCENT, sense="min"),
     *_ends("mean", PERCENT, "the 95 % interval of the mean"),
 )  # fmt: skip
 """Gaps of a method with bootstrap intervals, over all results or at a value of a parameter."""

@@ -1,13 +1,17 @@
 """Bootstrap intervals of statistics whose observations come in independent groups, called units.
 
-Results on the same random numbers are not independent: ``gen/20jobs?load=1&seed=3`` and ``gen/20jobs?load=2&seed=3``
-have the same jobs. So a unit is a seed of an instance, if there are several, and otherwise the instance.
+Results on the same random numbers are not independent. ``gen/20jobs?load=1&seed=3`` and ``gen/20jobs?load=2&seed=3``
+have the same jobs, and the jobs of ``gen/philly?seed=3`` are made from the same numbers by other laws
+(:class:`schedgap.instances.generate.core.Streams`). So a unit is a seed, whatever is generated from it. An instance
+that is not generated is a unit of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from statistics import fmean
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +36,11 @@ def interval(groups: Sequence[Sequence[float]], of: Literal["mean", "median"] = 
     random day at several loads, for example. Groups of one observation each give the usual bootstrap. If there is only
     one group, or all observations are equal, the interval is a point. The random numbers are always the same.
     """
+    return _interval(tuple(map(tuple, groups)), of)
+
+
+@lru_cache(maxsize=1000)
+def _interval(groups: tuple[tuple[float, ...], ...], of: Literal["mean", "median"]) -> tuple[float, float]:
     sample = np.concatenate([np.asarray(group, float) for group in groups])
     if len(groups) < 2 or np.all(sample == sample[0]):
         value = float(OF[of](sample))
@@ -50,14 +59,24 @@ def interval(groups: Sequence[Sequence[float]], of: Literal["mean", "median"] = 
 
 
 def units_of(names: Mapping[str, str]) -> dict[str, str]:
-    """Return the unit of each instance: what it is made from and its seed, or else its fingerprint.
+    """Return the unit of each instance: the seed that it is generated from, or else its fingerprint.
 
-    `names` maps fingerprints of instances to their names, and so do units.
+    `names` maps fingerprints of instances to their names.
     """
     seeds = {mark: settings(name).get("seed", usual(name, "seed")) for mark, name in names.items()}
-    known = {mark: f"{names[mark].partition('?')[0]}, seed {seed}" for mark, seed in seeds.items() if seed is not None}
-    several = len(set(known.values())) > 1
-    return {mark: known.get(mark, mark) if several else mark for mark in names}
+    return {mark: mark if seed is None else f"seed {seed}" for mark, seed in seeds.items()}
+
+
+Seen = TypeVar("Seen")
+
+
+def averaged(seen: Iterable[Seen], value: Callable[[Seen], float | None]) -> dict[str, float]:
+    """Return the mean of a value by the fingerprint of an instance, over solver seeds; absent values are left out."""
+    found: dict[str, list[float]] = {}
+    for one in seen:
+        if (number := value(one)) is not None:
+            found.setdefault(one.fingerprint, []).append(number)  # type: ignore[attr-defined]
+    return {mark: fmean(several) for mark, several in found.items()}
 
 
 def by_unit(values: Mapping[str, float], units: Mapping[str, str]) -> list[list[float]]:

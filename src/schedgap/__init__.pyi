@@ -28,10 +28,10 @@ from .harness.studies.compare.row import Comparison as Comparison
 from .harness.studies.compare.run import compare as compare
 from .harness.studies.compare.run import compare_here as compare_here
 from .harness.studies.compare.run import read_run as read_run
-from .harness.studies.compare.statistics import Statistics as Statistics
-from .harness.studies.compare.statistics import statistics as statistics
 from .harness.studies.simulate.row import Simulation as Simulation
 from .harness.studies.simulate.run import simulate as simulate
+from .harness.studies.statistics import Statistics as Statistics
+from .harness.studies.statistics import statistics as statistics
 from .harness.studies.sweep import sweep as sweep
 from .heuristics.registry import heuristic as heuristic
 from .heuristics.simulator.policies import policy as policy

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from schedgap.harness.studies.adversary.row import Proved, Worst
     from schedgap.harness.studies.audit.row import Finding
     from schedgap.harness.studies.compare.row import Row
-    from schedgap.harness.studies.compare.statistics import GapEffect, GapInterval, PairedDifference, TimeGrowth
     from schedgap.harness.studies.compare.summary import MethodSummary, SolverSummary
     from schedgap.harness.studies.reproduce.row import ReproducedRow
     from schedgap.harness.studies.simulate.row import SimulationRow
+    from schedgap.harness.studies.statistics import GapEffect, GapInterval, PairedDifference, TimeGrowth
 
 LONGEST = 600
 """Maximum number of characters in a cell that holds sentences."""
@@ -188,7 +188,8 @@ INTERVALS: tuple[Column[GapInterval], ...] = columns(
     limits=_limits_of,
     factor={"shared": True},
     value={},
-    results={},
+    results={"priority": 2, "shared": True},
+    cases={},
     units={"priority": 1, "shared": True},
     failed={"priority": 2, "bad": _failed, "shared": True},
     upper={"priority": 2, "shared": True},

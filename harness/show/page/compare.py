@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import schedgap.instances.views  # noqa: F401 -- registers the papers whose views describe a table
@@ -16,15 +16,16 @@ from schedgap.harness.show.measures import MEAN
 from schedgap.harness.show.page import frame, rigid
 from schedgap.harness.show.page.answer import answer, known
 from schedgap.harness.show.page.columns import COMPARE as COLUMNS
-from schedgap.harness.show.page.columns import EFFECTS, GROWTH, INTERVALS, PAIRS, SOLVERS, SUMMARY, column
+from schedgap.harness.show.page.columns import SOLVERS, SUMMARY, column
 from schedgap.harness.show.page.frame import Group, Page, Section
+from schedgap.harness.show.page.statistics import MORE, details, differences, has_more
 from schedgap.harness.show.table import USUALLY, Block, Column, Line, Selection, Table, explained, left_out, table
 from schedgap.harness.show.text import between, clean, plain, seconds
 from schedgap.harness.studies.compare.price import prices
-from schedgap.harness.studies.compare.row import TOO_LARGE, Comparison, Row, log_file
-from schedgap.harness.studies.compare.statistics import Statistics, statistics
-from schedgap.harness.studies.compare.summary import CAVEAT, allowed_s, by_method, by_solver
+from schedgap.harness.studies.compare.row import TOO_LARGE, Comparison, Row, allowed_s, log_file
+from schedgap.harness.studies.compare.summary import CAVEAT, MethodSummary, by_method, by_solver
 from schedgap.harness.studies.published import COMPARE
+from schedgap.harness.studies.statistics import Statistics, statistics
 from schedgap.instances.registry import PAPERS, Problem
 from schedgap.instances.text import counted, some
 
@@ -79,9 +80,6 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
     return frame.together(messages)
 
 
-MORE = "the report has gaps by parameter and what explains them; intervals, pairs, effects, growth: .parquet files"
-"""What a terminal says of statistics that it does not show."""
-
 TOP = 10
 """Number of rows per paper that a terminal shows by default."""
 
@@ -99,14 +97,13 @@ def blocks(run: Comparison, view: Selection = USUALLY) -> list[Block]:
     """Return the blocks that the command prints: the answer, a table per paper, published numbers, and notes."""
     style = "bold red" if any(row.wrong or row.refuted for row in run.rows) else "bold"
     shown: list[Block] = [Line(line, style) for line in lines(run)]
-    tables, allowed = parts(run), allowed_s(run.meta)
+    tables = parts(run)
     for text, rows in tables:
-        if (summed := summary(text, rows, allowed)) and not (view.everything or view.sort or view.columns):
-            ran = [line for line in by_method(rows, allowed) if line.skipped < line.results]
-            shown += [*_listed(summed[0].caption, SUMMARY, ran, view, "mean_gap"), Line(summed[1], "dim")]
-            found = statistics(replace(run, rows=rows))
-            more = found.effects or any(one.factor for one in found.intervals)
-            shown += [*_statistics(found), *([Line(MORE, "dim")] if more else [])]
+        if (summed := summary(run, text, rows)) and not (view.everything or view.sort or view.columns):
+            ran = [line for line in summed.lines if line.skipped < line.results]
+            shown += [*_listed(summed.caption, SUMMARY, ran, view, "mean_gap"), Line(summed.caveats, "dim")]
+            found = _statistics(run, rows)
+            shown += [*differences(found), *[Line(MORE, "dim")] * has_more(found)]
         else:
             listed = [row for row in rows if view.everything or row.status != "skipped"]
             usual = (*USUAL, *["verified"] * any(row.wrong for row in rows))
@@ -200,33 +197,15 @@ def groups(run: Comparison) -> list[Group]:
         why = measures.COMPARE["reason"]
         of_skips.append(column(why, lambda row: clean(row.reason or "", 300), css="note"))
         folded = [table(f"{len(skipped)} skipped", of_skips, skipped)] if skipped and ran is not rows else []
-        found_here = statistics(replace(run, rows=rows))
-        tables[:0] = [*_statistics(found_here), *_details(found_here)]
-        if summed := summary(text, rows, allowed_s(run.meta)):
-            means = f"the mean gap is arithmetic; {MEAN.lower()}s of times count failures"
-            tables.insert(0, replace(summed[0], caption=f"{summed[0].caption}; {means}. {summed[1]}".strip()))
+        found_here = _statistics(run, rows)
+        tables[:0] = [*differences(found_here), *details(found_here)]
+        if summed := summary(run, text, rows):
+            means = f"gaps are of instances, the mean gap is arithmetic; {MEAN.lower()}s of times count failures"
+            tables.insert(0, table(f"{summed.caption}; {means}. {summed.caveats}".strip(), SUMMARY, summed.lines))
         name = f"results-{frame.slug(paper)}", clean(paper, 40), frame.title_of(paper)
         found.append(Group(*name, tables, told.get(paper, ""), folded))
     by_solver = solvers(run)
     return [*found, Group("results-solvers", "solvers", "Solvers", by_solver)] if by_solver else found
-
-
-def _statistics(found: Statistics) -> list[Table]:
-    """Return the tables of differences between methods and of the growth of solve times; empty ones are left out."""
-    tables = [
-        table("Paired differences, with 95 % intervals over independent units", PAIRS, found.pairs),
-        table("Growth of solve times; results at the limit count as at least as long", GROWTH, found.growth),
-    ]
-    return [one for one in tables if one.rows]
-
-
-def _details(found: Statistics) -> list[Table]:
-    """Return a table of gaps by each parameter that varies, and one of what explains the gaps."""
-    parts = grouped((one for one in found.intervals if one.factor), "factor")
-    shown = [column for column in INTERVALS if column.key != "factor"]
-    tables = [table(f"Gaps by {clean(part[0].factor, 40)}, with 95 % intervals", shown, part) for part in parts]
-    effects = table("What explains the gaps: least squares on all features at once", EFFECTS, found.effects)
-    return [*tables, effects] if effects.rows else tables
 
 
 def solvers(run: Comparison) -> list[Table]:
@@ -288,14 +267,32 @@ def _logs(run: Comparison) -> list[Section]:
     return [Section("logs", "Solver logs", body)] if rows else []
 
 
-def summary(caption: str, rows: Sequence[Row], allowed: float | Mapping[str, float]) -> tuple[Table, str] | None:
-    """Return a table with one line per method, and its caveats; ``None`` if each method ran only once."""
+class Summed(NamedTuple):
+    """A table with a line per method: its caption, lines and caveats."""
+
+    caption: str
+    lines: list[MethodSummary]
+    caveats: str
+
+
+def _summaries(run: Comparison) -> list[MethodSummary]:
+    return by_method(run.rows, allowed_s(run.meta))
+
+
+def summary(run: Comparison, caption: str, rows: Sequence[Row]) -> Summed | None:
+    """Return a line for each method of a paper's rows, and caveats; ``None`` if each method ran only once."""
+    methods = {row.method for row in rows}
     if len({(row.method, row.limits) for row in rows}) == len(rows):
         return None
-    lines = by_method(rows, allowed)
+    lines = [line for line in run.once(_summaries) if line.method in methods]
     caveats = [CAVEAT] if any(line.largest_ratio is not None for line in lines) else []
     caveats += ["≤: an upper estimate; not every optimum is certified."] * any(line.gap_is_upper for line in lines)
-    return table(f"{caption} · {len(rows)} results by method", SUMMARY, lines), " ".join(caveats)
+    return Summed(f"{caption} · {len(rows)} results by method", lines, " ".join(caveats))
+
+
+def _statistics(run: Comparison, rows: Sequence[Row]) -> Statistics:
+    """Return the part of the run's statistics that is about a paper's rows."""
+    return run.once(statistics).of({row.method for row in rows})
 
 
 # ---------------------------------------------------------------- sentences

@@ -11,10 +11,12 @@ from schedgap.harness.show.page import frame
 from schedgap.harness.show.page.columns import SIMULATE as COLUMNS
 from schedgap.harness.show.page.columns import columns
 from schedgap.harness.show.page.frame import Group, Page, Section
+from schedgap.harness.show.page.statistics import MORE, details, differences, has_more, overall
 from schedgap.harness.show.table import USUALLY, Block, Column, Line, Selection, explained, listed, table
 from schedgap.harness.show.text import ABSENT, SIGNS, at_most, clean
 from schedgap.harness.studies.published import SIMULATE
 from schedgap.harness.studies.simulate.row import Bound, Simulation, SimulationRow
+from schedgap.harness.studies.statistics import statistics
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -64,7 +66,13 @@ def noted(rows: Sequence[SimulationRow]) -> list[tuple[str, str]]:
 def blocks(simulated: Simulation, view: Selection = USUALLY) -> list[Block]:
     """Return the blocks that the command prints: the answer, a table per instance, published numbers, and notes."""
     shown: list[Block] = [Line(headline(simulated), "bold red" if any(row.wrong for row in simulated.rows) else "bold")]
-    for text, group in parts(simulated.rows):
+    found, several = simulated.once(statistics), parts(simulated.rows)
+    if found and not (view.everything or view.sort or view.columns):
+        shown += [*overall(found), *differences(found), *[Line(MORE, "dim")] * has_more(found)]
+        more = f"{len(several)} tables of single instances: --all-rows"
+        notes = frame.published_blocks(simulated.rows, simulated.instances, SIMULATE, noted(simulated.rows))
+        return [*shown, Line(more, "dim"), *notes]
+    for text, group in several:
         shown += listed(text, COLUMNS, group, dim=lambda row: row.status == "skipped", view=view)
         shown += frame.published_blocks(group, simulated.instances, SIMULATE, noted(group))
     return shown
@@ -78,7 +86,9 @@ def page(simulated: Simulation) -> Page:
         "policies": len({row.policy for row in rows}),
         "histories verified": sum(row.verified is True for row in rows),
     }
-    groups = []
+    found = simulated.once(statistics)
+    tables = [*overall(found), *differences(found), *details(found)]
+    groups = [Group("statistics", "statistics", "Over all instances", tables)] if tables else []
     for text, group in parts(rows):
         name, jobs = clean(group[0].instance, 60), max(row.jobs or 0 for row in group)
         id = "-".join(["results", *(frame.slug(part[:12]) for part in group[0].case if part not in ("", "0"))])

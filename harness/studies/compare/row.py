@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from schedgap.harness.check import differ
-from schedgap.harness.engine.result import CheckedRow, Found
+from schedgap.harness.engine.result import CheckedRow, Found, Observation
 from schedgap.harness.engine.sealed import digest
+from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.measures import COMPARE, MeasureTable, described
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import Status
@@ -282,6 +283,19 @@ def refuted_by(row: Row, method: str, objective: float, exactly: bool = True) ->
     return lines
 
 
+def allowed_under(limits: str, allowed_s: float | Mapping[str, float]) -> float:
+    """Return the time limit, in seconds, of the limit set with this name."""
+    return allowed_s.get(limits, 60.0) if isinstance(allowed_s, Mapping) else allowed_s
+
+
+def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
+    """Return the time limit of a method from ``run.json``, in seconds; by name if there are several limit sets."""
+    limits = meta.get("limits") or {}
+    if "time_limit_s" in limits or not limits:
+        return Limits(limits.get("time_limit_s")).seconds
+    return {name: Limits(kind.get("time_limit_s")).seconds for name, kind in limits.items()}
+
+
 @dataclass(repr=False)
 class Comparison(Found[Row]):
     """Certified results of a run, from which tables, figures and the report are made.
@@ -311,6 +325,26 @@ class Comparison(Found[Row]):
     kind = "compare"
     fields = tuple(COMPARE)
 
+    def observations(self) -> list[Observation]:
+        """Return what statistics use of the rows that were not skipped."""
+        limits = allowed_s(self.meta)
+        return [_observed(row, allowed_under(row.limits, limits)) for row in self.rows if row.status != "skipped"]
+
     def decision(self, method: str, seed: int = 0) -> Any:
         """Return the decision of a method on the first instance for which it has one."""
         return next(d for (_, name, s, _), d in self.decisions.items() if (name, s) == (method, seed))
+
+
+def _observed(row: Row, allowed_s: float) -> Observation:
+    """Return what statistics use of a row."""
+    positive = row.verified and not row.failed and (row.objective or 0.0) > 0
+    return Observation(
+        **{name: getattr(row, name) for name in ("method", "problem", "limits", "instance", "fingerprint", "kind")},
+        sense=row.sense,
+        gap=row.gap if row.certified else None,
+        upper=row.ratio_is_upper is not False,
+        objective=row.objective if positive else None,
+        failed=row.failed,
+        solve_s=max(allowed_s, row.solve_s or 0.0) if row.failed else row.solve_s,
+        allowed_s=allowed_s,
+    )

@@ -32,10 +32,9 @@ from schedgap.harness.studies.compare.methods import (
 )
 from schedgap.harness.studies.compare.price import priced
 from schedgap.harness.studies.compare.row import BROKEN, Comparison, Name, Row, better, exact, gap, ratio, refuted_by
-from schedgap.harness.studies.compare.statistics import TABLES as STATISTICS
-from schedgap.harness.studies.compare.statistics import statistics
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.harness.studies.published import together, with_published
+from schedgap.harness.studies.statistics import parquet
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances import load
 from schedgap.instances.errors import UsageError
@@ -321,12 +320,11 @@ TIMED = ("time_s", "incumbent", "bound")
 
 def _tables(comparison: Comparison) -> Mapping[str, bytes]:
     rows = [row.as_dict() for row in comparison.rows]
-    found = statistics(comparison).records
     return {
         "rows.jsonl": to_json_lines(COMPARE, rows),
         "rows.parquet": to_parquet(kinds(COMPARE), rows),
         "traces.parquet": to_parquet(kinds(TRACE), comparison.traces),
-        **{f"{name}.parquet": to_parquet(kinds(STATISTICS[name]), lines) for name, lines in found.items() if lines},
+        **parquet(comparison),
     }
 
 

@@ -1,9 +1,9 @@
 """Summaries over many instances: gaps, times and failures of each method and solver.
 
-A mean gap is the arithmetic mean. Times have shifted geometric means, ``exp(mean(log(x + s))) − s``, as in benchmarks
-of solvers: neither the hardest instance nor the many trivial ones dominate. A failure counts with its time limit
-(Mittelmann's benchmarks), and as never solved in a performance profile (Dolan and Moré, Mathematical Programming 91,
-2002). Unverified decisions have no gap.
+Gaps are those of instances, each the mean over its solver seeds, and a mean gap is their arithmetic mean. Times have
+shifted geometric means, ``exp(mean(log(x + s))) − s``, as in benchmarks of solvers: neither the hardest instance nor
+the many trivial ones dominate. A failure counts with its time limit (Mittelmann's benchmarks), and as never solved in a
+performance profile (Dolan and Moré, Mathematical Programming 91, 2002). Unverified decisions have no gap.
 
 For solvers, *success* counts claims of an optimum or of infeasibility. *Correct* counts the claims that checks
 confirm: decision and objective hold, and no verified decision beats the bound or contradicts infeasibility.
@@ -12,19 +12,18 @@ confirm: decision and objective hold, and no verified decision beats the bound o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schedgap.harness.engine.result import grouped
-from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.measures import TIME_SHIFT_S
-from schedgap.harness.studies.compare.row import Row, ratio
-from schedgap.harness.studies.resampling import FEWEST, by_unit, interval, units_of
+from schedgap.harness.studies.compare.row import Row, allowed_under, ratio
+from schedgap.harness.studies.resampling import FEWEST, averaged, by_unit, interval, units_of
 from schedgap.instances.parameters import pairs, stated
 
 if TYPE_CHECKING:
@@ -40,9 +39,10 @@ Criterion = Literal["time", "objective"]
 
 @dataclass(frozen=True)
 class Gaps:
-    """The certified gaps of a method: `is_upper` says whether one of them is only an upper estimate.
+    """Certified gaps of a method on instances: `is_upper` says whether one of them is only an upper estimate.
 
-    The ends of the 95 % intervals of median and mean are known if there are several independent units.
+    `largest` is that of a single result. The ends of the 95 % intervals of median and mean are known if there are
+    several independent units.
     """
 
     median: float
@@ -53,22 +53,13 @@ class Gaps:
     mean_ends: tuple[float, float] | None = None
 
 
-def averaged(rows: Iterable[Row], value: Callable[[Row], float | None]) -> dict[str, float]:
-    """Return the mean over solver seeds of a value, by fingerprint; rows without one are left out."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        if (one := value(row)) is not None:
-            found.setdefault(row.fingerprint, []).append(one)
-    return {mark: fmean(several) for mark, several in found.items()}
-
-
 def gaps(certified: Sequence[Row]) -> Gaps:
     """Return the median, mean and largest gap of one or more certified rows, with intervals if there are enough."""
-    values = [row.gap for row in certified if row.gap is not None]
+    values = averaged(certified, lambda row: row.gap)
     upper = any(row.ratio_is_upper is not False for row in certified)
-    own = Gaps(median(values), fmean(values), max(values), upper)
-    units = units_of({row.fingerprint: row.instance for row in certified})
-    groups = by_unit(averaged(certified, lambda row: row.gap), units)
+    largest = max(row.gap for row in certified if row.gap is not None)
+    own = Gaps(median(values.values()), fmean(values.values()), largest, upper)
+    groups = by_unit(values, units_of({row.fingerprint: row.instance for row in certified}))
     if len(groups) < FEWEST:
         return own
     return replace(own, median_ends=interval(groups, "median"), mean_ends=interval(groups))
@@ -156,19 +147,6 @@ def by_method(rows: Iterable[Row], allowed_s: float | Mapping[str, float] = 60.0
         )
         summaries.append(summary)
     return summaries
-
-
-def allowed_under(limits: str, allowed_s: float | Mapping[str, float]) -> float:
-    """Return the time limit, in seconds, of the limit set with this name."""
-    return allowed_s.get(limits, 60.0) if isinstance(allowed_s, Mapping) else allowed_s
-
-
-def allowed_s(meta: Mapping[str, Any]) -> float | dict[str, float]:
-    """Return the time limit of a method from ``run.json``, in seconds; by name if there are several limit sets."""
-    limits = meta.get("limits") or {}
-    if "time_limit_s" in limits or not limits:
-        return Limits(limits.get("time_limit_s")).seconds
-    return {name: Limits(kind.get("time_limit_s")).seconds for name, kind in limits.items()}
 
 
 def profiles(rows: Iterable[Row], criterion: Criterion) -> dict[str, NDArray[np.float64]]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from schedgap.harness.engine.certificates import FOLDER, checked, read
-from schedgap.harness.engine.result import CheckedRow, Found, Later, Result, Stored, opened, typed
+from schedgap.harness.engine.result import CheckedRow, Found, Later, Observation, Result, Stored, opened, typed
 from schedgap.harness.show.measures import SIMULATE, MeasureTable, described
 from schedgap.harness.show.text import plain
 from schedgap.heuristics.simulator import Rules, Trace, workload
@@ -264,3 +264,33 @@ class Simulation(Found[SimulationRow]):
 
     kind = "simulate"
     fields = FIELDS
+
+    def observations(self) -> list[Observation]:
+        """Return what statistics use of the rows that were not skipped: one for each metric that bounds limit.
+
+        A policy that leaves jobs unfinished failed, since a mean over the others says nothing of them.
+        """
+        ran = [row for row in self.rows if row.status != "skipped"]
+        return [_observed(row, metric) for metric in BOUNDED for row in ran]
+
+
+def _observed(row: SimulationRow, metric: str) -> Observation:
+    """Return what statistics use of a policy's row about one of its metrics.
+
+    The policy that tables compare it with counts as online, and so as the reference.
+    """
+    complete = bool(row.verified) and not row.unfinished
+    value, ratio = getattr(row, metric), getattr(row, f"{BOUNDED[metric]}_bound_ratio")
+    return Observation(
+        row.policy,
+        metric,
+        row.options,
+        row.instance,
+        row.fingerprint,
+        kind="online" if row.policy == row.reference else "baseline",
+        sense="min",
+        gap=None if ratio is None or not complete else ratio - 1.0,
+        upper=ratio != 1.0,
+        objective=value if complete and value else None,
+        failed=row.failed or bool(row.unfinished),
+    )

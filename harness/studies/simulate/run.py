@@ -20,6 +20,7 @@ from schedgap.harness.show.text import number
 from schedgap.harness.studies.simulate.bounds import BoundTask, compared, wanted
 from schedgap.harness.studies.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.studies.simulate.task import SimulationResult, SimulationTask
+from schedgap.harness.studies.statistics import parquet
 from schedgap.heuristics.simulator import POLICIES, PolicySpec, Rules, runnable, servers, workload
 from schedgap.heuristics.simulator.metrics import ALL, Window
 from schedgap.heuristics.simulator.program import named
@@ -192,7 +193,8 @@ def collected(found: Finished) -> Simulation:
 
 def _tables(simulation: Simulation) -> Mapping[str, bytes]:
     records = [row.as_dict() for row in simulation.rows]
-    return {"rows.jsonl": to_json_lines(SIMULATE, records), "rows.parquet": to_parquet(kinds(SIMULATE), records)}
+    rows = {"rows.jsonl": to_json_lines(SIMULATE, records), "rows.parquet": to_parquet(kinds(SIMULATE), records)}
+    return {**rows, **parquet(simulation)}
 
 
 def judged(found: Finished) -> list[SimulationRow]:

@@ -1,13 +1,15 @@
 """Statistics of many results: intervals, paired differences, what explains gaps, and how solve times grow.
 
-Intervals and tests are about independent units (:func:`schedgap.harness.studies.resampling.units_of`). Results of
-several solver seeds on an instance are averaged before.
+Comparisons and simulations have them alike: both give their rows as :class:`Observation`. Every number is about
+instances, each of which has one value, the mean over its solver seeds: medians, means, wins and regressions. Intervals
+and tests allow for the dependence of instances that share random numbers
+(:func:`schedgap.harness.studies.resampling.units_of`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median, stdev
@@ -15,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from schedgap.harness.engine.result import grouped
-from schedgap.harness.show.measures import EFFECTS, GROWTH, INTERVALS, PAIRS, MeasureTable
-from schedgap.harness.studies.compare.row import Comparison, Row
-from schedgap.harness.studies.compare.summary import allowed_s, allowed_under, averaged
-from schedgap.harness.studies.resampling import FEWEST, by_unit, interval, units_of
+from schedgap.harness.engine.result import Found, Observation, grouped
+from schedgap.harness.show.measures import EFFECTS, GROWTH, INTERVALS, PAIRS, MeasureTable, kinds
+from schedgap.harness.show.table import to_parquet
+from schedgap.harness.studies.resampling import FEWEST, averaged, by_unit, interval, units_of
 from schedgap.instances.catalogue import settings, usual
 from schedgap.instances.errors import UsageError
 from schedgap.instances.registry import unknown
@@ -37,7 +38,7 @@ REFERENCE = ("online", "baseline")
 
 @dataclass(frozen=True)
 class GapInterval:
-    """Median and mean of a method's certified gaps with intervals, over all results or at a value of a parameter."""
+    """Median and mean of a method's gaps on instances with intervals, over all or at a value of a parameter."""
 
     method: str
     problem: str
@@ -45,6 +46,7 @@ class GapInterval:
     factor: str
     value: str
     results: int
+    cases: int
     units: int
     failed: int
     upper: float
@@ -120,6 +122,10 @@ class Statistics:
     effects: Sequence[GapEffect] = ()
     growth: Sequence[TimeGrowth] = ()
 
+    def of(self, methods: Set[str]) -> Statistics:
+        """Return the rows about some methods, such as those of one paper."""
+        return Statistics(*([one for one in getattr(self, name) if one.method in methods] for name in TABLES))
+
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in TABLES)
 
@@ -139,13 +145,16 @@ def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: float(f"{value:.9g}") if isinstance(value, float) else value for name, value in row.items()}
 
 
-def statistics(run: Comparison, reference: str = "") -> Statistics:
-    """Return the statistics of a run; a method, or a value of a parameter, with fewer than three units has none.
+def statistics(run: Found[Any], reference: str = "") -> Statistics:
+    """Return the statistics of a run; a method, or a value of a parameter, with fewer than three units has no interval.
+
+    What is shown of a run is ``run.once(statistics)``, so that it is computed once.
 
     Parameters
     ----------
     run
-        Results of ``sg.compare`` or ``sg.sweep``.
+        Results of ``sg.compare``, ``sg.simulate`` or ``sg.sweep``. In simulations, methods are policies, and problems
+        are metrics.
     reference
         Method that others are compared with on its problem; by default the one that the run names, the paper's own, or
         else a baseline.
@@ -155,25 +164,33 @@ def statistics(run: Comparison, reference: str = "") -> Statistics:
     UsageError
         If no row has the reference as its method.
     """
+    seen = run.observations()
     reference = reference or run.meta.get("reference", "")
-    if reference and reference not in (methods := list(dict.fromkeys(row.method for row in run.rows))):
+    if reference and reference not in (methods := list(dict.fromkeys(one.method for one in seen))):
         raise UsageError(unknown("method of this run", reference, methods))
-    units = units_of({row.fingerprint: row.instance for row in run.rows})
+    units = units_of({one.fingerprint: one.instance for one in seen})
+    growth = list(_growth(seen, run.instances))
     if len(set(units.values())) < FEWEST:
-        return Statistics()
+        return Statistics(growth=growth)
     return Statistics(
-        list(_intervals(run.rows, units)),
-        list(_paired(run.rows, units, reference)),
-        list(_effects(run.rows, units, run.instances)),
-        list(_growth(run.rows, run.instances, allowed_s(run.meta))),
+        list(_intervals(seen, units)),
+        list(_paired(seen, units, reference)),
+        list(_effects(seen, units, run.instances)),
+        growth,
     )
+
+
+def parquet(run: Found[Any]) -> dict[str, bytes]:
+    """Return the tables of a run's statistics that have rows as Parquet files, by name of the file."""
+    records = run.once(statistics).records
+    return {f"{name}.parquet": to_parquet(kinds(TABLES[name]), lines) for name, lines in records.items() if lines}
 
 
 # ---------------------------------------------------------------- gaps
 
 
-def _gap(row: Row) -> float | None:
-    return row.gap if row.certified else None
+def _gap(one: Observation) -> float | None:
+    return one.gap
 
 
 def factors(names: Collection[str]) -> dict[str, dict[str, Collection[str]]]:
@@ -193,29 +210,30 @@ def factors(names: Collection[str]) -> dict[str, dict[str, Collection[str]]]:
     return found
 
 
-def _intervals(rows: Sequence[Row], units: Mapping[str, str]) -> Iterator[GapInterval]:
-    """Yield the gaps of each method, over all results and at each value of each parameter."""
-    cells = factors(list(dict.fromkeys(row.instance for row in rows)))
-    for group in grouped((row for row in rows if row.status != "skipped"), "method", "limits"):
+def _intervals(seen: Sequence[Observation], units: Mapping[str, str]) -> Iterator[GapInterval]:
+    """Yield the gaps of each method, over all instances and at each value of each parameter."""
+    cells = factors(list(dict.fromkeys(one.instance for one in seen)))
+    for group in grouped(seen, "method", "problem", "limits"):
         for factor, by_value in cells.items():
             for value, names in by_value.items():
-                inside = [row for row in group if row.instance in names]
+                inside = [one for one in group if one.instance in names]
                 gaps = averaged(inside, _gap)
                 if not gaps:
                     continue
                 several, sample = by_unit(gaps, units), list(gaps.values())
                 if len(several) < FEWEST:
                     continue
-                certified = [row for row in inside if row.certified]
+                certified = [one for one in inside if one.gap is not None]
                 of_median, of_mean = interval(several, "median"), interval(several)
                 yield GapInterval(
                     **{name: getattr(group[0], name) for name in ("method", "problem", "limits")},
                     factor=factor,
                     value=value,
                     results=len(inside),
+                    cases=len(gaps),
                     units=len(several),
-                    failed=sum(row.failed for row in inside),
-                    upper=fmean(row.ratio_is_upper is not False for row in certified),
+                    failed=sum(one.failed for one in inside),
+                    upper=fmean(one.upper for one in certified),
                     median=median(sample),
                     mean=fmean(sample),
                     median_low=of_median[0],
@@ -228,16 +246,15 @@ def _intervals(rows: Sequence[Row], units: Mapping[str, str]) -> Iterator[GapInt
 # ---------------------------------------------------------------- paired differences
 
 
-def _objective(row: Row) -> float | None:
-    return row.objective if row.verified and not row.failed and (row.objective or 0.0) > 0 else None
+def _objective(one: Observation) -> float | None:
+    return one.objective
 
 
-def _paired(rows: Sequence[Row], units: Mapping[str, str], reference: str) -> Iterator[PairedDifference]:
+def _paired(seen: Sequence[Observation], units: Mapping[str, str], reference: str) -> Iterator[PairedDifference]:
     """Yield each method's differences to the reference of its problem; p-values are adjusted over its methods."""
-    for group in grouped((row for row in rows if _objective(row) is not None), "problem", "limits"):
+    for group in grouped((one for one in seen if one.objective is not None), "problem", "limits"):
         by_method = {several[0].method: several for several in grouped(group, "method")}
-        kinds = {name: several[0].kind for name, several in by_method.items()}
-        first = next((name for kind in REFERENCE for name in by_method if kinds[name] == kind), "")
+        first = next((name for kind in REFERENCE for name, some in by_method.items() if some[0].kind == kind), "")
         base = reference if reference in by_method else first
         if not base:
             continue
@@ -257,18 +274,18 @@ EQUAL = 1e-9
 """Logarithms of ratios up to this are ties."""
 
 
-def _pair(row: Row, reference: str, logs: Mapping[str, float], units: Mapping[str, str]) -> PairedDifference:
+def _pair(one: Observation, reference: str, logs: Mapping[str, float], units: Mapping[str, str]) -> PairedDifference:
     """Return the paired difference of a method; logarithms of its ratios are positive where it is better."""
     from scipy.stats import wilcoxon
 
     several = by_unit(logs, units)
-    means = [one if abs(one := fmean(group)) > EQUAL else 0.0 for group in several]
+    means = [mean if abs(mean := fmean(group)) > EQUAL else 0.0 for group in several]
     low, high = interval(several)
     return PairedDifference(
-        method=row.method,
+        method=one.method,
         reference=reference,
-        problem=row.problem,
-        limits=row.limits,
+        problem=one.problem,
+        limits=one.limits,
         cases=len(logs),
         units=len(several),
         wins=sum(value > EQUAL for value in logs.values()),
@@ -326,14 +343,16 @@ def _shortest(job: Job, rates: Sequence[float]) -> float:
     return job.iterations / (job.gpus * max(rates))
 
 
-def _effects(rows: Sequence[Row], units: Mapping[str, str], instances: Mapping[str, Instance]) -> Iterator[GapEffect]:
+def _effects(
+    seen: Sequence[Observation], units: Mapping[str, str], instances: Mapping[str, Instance]
+) -> Iterator[GapEffect]:
     """Yield the slopes of a regression of each method's gap on the features that vary, with intervals.
 
     Features are in standard deviations. Intervals allow for the dependence of instances of a unit (clusters). Methods
     with fewer than :data:`PER_FEATURE` units for each feature are left out.
     """
     known = {mark: features(one) for mark, one in instances.items()}
-    for group in grouped(rows, "method", "limits"):
+    for group in grouped(seen, "method", "problem", "limits"):
         gaps = {name: value for name, value in averaged(group, _gap).items() if name in known}
         if len(set(gaps.values())) > 1:
             yield from _regression(group[0], gaps, known, units)
@@ -344,7 +363,7 @@ PER_FEATURE = 5
 
 
 def _regression(
-    row: Row, gaps: Mapping[str, float], known: Mapping[str, Mapping[str, float]], units: Mapping[str, str]
+    of: Observation, gaps: Mapping[str, float], known: Mapping[str, Mapping[str, float]], units: Mapping[str, str]
 ) -> Iterator[GapEffect]:
     """Yield the effect of each feature on the gaps of one method."""
     shared = [f for f in known[next(iter(gaps))] if all(f in known[name] for name in gaps)]
@@ -365,7 +384,7 @@ def _regression(
     ends = fitted.conf_int()
     for i, name in enumerate(names, 1):
         yield GapEffect(
-            **{key: getattr(row, key) for key in ("method", "problem", "limits")},
+            **{key: getattr(of, key) for key in ("method", "problem", "limits")},
             feature=name,
             slope=float(fitted.params[i]),
             slope_low=float(ends[i][0]),
@@ -385,25 +404,17 @@ NEARLY = 0.95
 """A result that took this share of its time limit was ended by the limit."""
 
 
-def _growth(
-    rows: Sequence[Row], instances: Mapping[str, Instance], limit_s: float | Mapping[str, float]
-) -> Iterator[TimeGrowth]:
+def _growth(seen: Sequence[Observation], instances: Mapping[str, Instance]) -> Iterator[TimeGrowth]:
     """Yield the exponent of the solve time of each method that ran on several sizes."""
     size = {mark: len(one.jobs) or len(one.tenants) for mark, one in instances.items()}
-    for group in grouped((row for row in rows if row.status != "skipped"), "method", "limits"):
-        allowed = allowed_under(group[0].limits, limit_s)
-        points = [
-            (size[row.fingerprint], max(allowed if row.failed else 0.0, row.solve_s or 0.0), row.failed)
-            for row in group
-            if row.fingerprint in size and (row.failed or row.solve_s)
-        ]
-        ended = [failed or seconds >= NEARLY * allowed for _, seconds, failed in points]
-        sizes = {n for n, *_ in points}
-        if len(sizes) < SIZES or not any(not one for one in ended):
+    for group in grouped((one for one in seen if one.fingerprint in size and one.solve_s), "method", "limits"):
+        points = [(size[one.fingerprint], one.solve_s or 0.0) for one in group]
+        ended = [one.failed or (one.solve_s or 0.0) >= NEARLY * one.allowed_s for one in group]
+        sizes = {n for n, _ in points}
+        if len(sizes) < SIZES or all(ended):
             continue
-        exponent, low, high = censored_slope(
-            np.log([n for n, *_ in points]), np.log([seconds for _, seconds, _ in points]), np.array(ended)
-        )
+        at, seconds = np.log(points).T
+        exponent, low, high = censored_slope(at, seconds, np.array(ended))
         yield TimeGrowth(
             group[0].method, group[0].limits, len(points), sum(ended), min(sizes), max(sizes), exponent, low, high
         )
