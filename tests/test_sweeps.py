@@ -389,3 +389,24 @@ def test_files_can_be_run(path: Path) -> None:
     assert len(set(references)) == len(references)
     names = {load(ref).name for ref in references}
     assert len(names) == len(references)
+
+
+@pytest.mark.parametrize(
+    ("methods", "more"),
+    [
+        (["hadar.fluid", "hadar.online"], 0),
+        (["hadar.p2.columns?seeded=false"], 0),
+        (["hadar.p2.columns", "hadar.online"], 15),
+    ],
+)
+def test_what_a_sweep_names_runs_and_starts_of_searches(methods: list[str], more: int) -> None:
+    """Heuristics that nobody named run only where a search starts from their decisions, and the command says so."""
+    begun: list[int] = []
+    told: list[str] = []
+    file = {"title": "t", "methods": methods, "nodes": 2, "instances": ["gen/20jobs?jobs=2&slot_s=21600"]}
+    found = sweep(file, jobs=1, on_start=begun.append, on_news=told.append)
+    assert {row.method for row in found.rows} == set(methods)
+    assert sum(begun) == len(methods) + more
+    assert [f"{more} more methods run on each instance" in text for text in told if "beside" in text] == [True] * bool(
+        more
+    )

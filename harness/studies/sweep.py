@@ -322,4 +322,4 @@ def sweep(
     if content.policies:
         return simulate(instances, content.chosen, content.options.kinds(), limits=kinds[""], **same)
     chosen: dict[str, Any] = {"solvers": content.solvers, "limits": kinds, "reference": content.reference}
-    return compare(instances, content.chosen, content.papers, bound=False, **chosen, **same)
+    return compare(instances, content.chosen, content.papers, bound=False, probes=False, **chosen, **same)

@@ -55,6 +55,7 @@ def compare(
     limits: Limits | Mapping[str, Limits] | None = None,
     reference: str = "",
     bound: bool = True,
+    probes: bool = True,
     command: str | None = None,
     **running: Unpack[Running],
 ) -> Comparison:
@@ -78,6 +79,9 @@ def compare(
     bound
         Whether to run the cheapest model that bounds a problem if none of the methods does. Its row is not in the
         table but in :attr:`Comparison.bounds`.
+    probes
+        Whether the heuristics of a model's problem run beside every model, also those that were not chosen: their
+        decisions may refute what it claims. Otherwise they run only where a model starts from their decisions.
     command
         The command that reproduces the run, for the report; by default derived from the arguments.
     **running
@@ -106,7 +110,9 @@ def compare(
     }
     meta = {"command": command or command_line(options, "compare"), "seeds": seeds, **_stored(kinds, reference)}
     tasks = plan(loaded, chosen, seeds, kinds, every=methods == ["*"] and not papers)
-    return execute(STUDY, staged(tasks, bound=bound), meta, instances=loaded, news=_announced(tasks), **running)
+    beside = _everywhere if probes else starts_from_decisions
+    news = "; ".join(filter(None, [_announced(tasks), "" if probes else _beside(tasks)]))
+    return execute(STUDY, staged(tasks, beside, bound), meta, instances=loaded, news=news, **running)
 
 
 def _chosen(methods: Sequence[str], papers: Sequence[str], solvers: Sequence[str], reference: str) -> list[Spec]:
@@ -137,6 +143,26 @@ def _announced(tasks: Sequence[MethodTask]) -> str:
     names = some(list(dict.fromkeys(task.instance_name for task in tasks)))
     ending = f"those that search end at a gap of {100 * GOOD:.0f} %, or when {most:g} s have passed"
     return f"{counted(methods, 'method')} on {names}; {ending} (--quick: {SEARCHES_S:g} s for all searches)"
+
+
+def _everywhere(spec: Spec) -> bool:
+    return True
+
+
+def _nowhere(spec: Spec) -> bool:
+    return False
+
+
+def _beside(tasks: Sequence[MethodTask]) -> str:
+    """Return a line on the methods that nobody chose and that run because searches start from their decisions."""
+    searches = {task.method: find_spec(task.method) for task in tasks}
+    starting = {name: spec for name, spec in searches.items() if starts_from_decisions(spec)}
+    added = {one.id for spec in starting.values() for one in related(spec)} - searches.keys()
+    if not added:
+        return ""
+    begin = "it starts" if len(starting) == 1 else "they start"
+    why = f"since {begin} from their decisions (off: ?seeded=false)"
+    return f"beside {some(list(starting))}, {counted(len(added), 'more method')} run on each instance, {why}"
 
 
 def _examples_of_one_case(loaded: Sequence[Instance]) -> list[Instance]:
@@ -204,7 +230,8 @@ def compare_here(
     claim is compared with these only.
     """
     done: list[MethodResult] = []
-    for stage in staged(plan([instance], select(several(methods), ()), [0], {"": limits or Limits()}), probes=probes):
+    tasks = plan([instance], select(several(methods), ()), [0], {"": limits or Limits()})
+    for stage in staged(tasks, _everywhere if probes else _nowhere):
         done += [task.run() for task in stage(done)]
     meta = {"instances": {instance.fingerprint: instance.name}, "interrupted": False}
     return collected(Finished(meta, {instance.fingerprint: instance}, done))
@@ -214,18 +241,23 @@ Stage = Callable[[Sequence[MethodResult]], Sequence[MethodTask]]
 """Returns the tasks of a stage, given the results of all earlier ones."""
 
 
-def staged(tasks: Sequence[MethodTask], probes: bool = True, bound: bool = False) -> list[Stage]:
+def staged(
+    tasks: Sequence[MethodTask], beside: Callable[[Spec], bool] = _everywhere, bound: bool = False
+) -> list[Stage]:
     """Return the stages of a comparison: the heuristics of the models' problems, all other methods, missing bounds.
 
-    With `probes`, heuristics that were not selected run as well: models start from their decisions, and the decisions
-    may refute what models claim. With `bound`, models run at the end where a decision has no bound.
+    Heuristics that were not selected run `beside` the models for which it is true: models start from their decisions,
+    and the decisions may refute what models claim. With `bound`, models run at the end where a decision has no bound.
     """
     selected = {_place(task, task.method): task for task in tasks}
     chosen = [(task, find_spec(task.method)) for task in tasks]
     models = [(task, spec) for task, spec in chosen if isinstance(spec, ModelSpec)]
-    wanted = [replace(task, method=h.id, helps=True) for task, spec in models for h in related(spec)]
-    starts = {_place(task, task.method): selected.get(_place(task, task.method), task) for task in wanted}
-    first = [task for task in starts.values() if probes or not task.helps]
+    wanted = [(replace(task, method=h.id, helps=True), beside(spec)) for task, spec in models for h in related(spec)]
+    helping = {_place(task, task.method): task for task, runs in wanted if runs}
+    places = dict.fromkeys(_place(task, task.method) for task, _ in wanted)
+    found = {place: selected.get(place) or helping.get(place) for place in places}
+    starts = {place: task for place, task in found.items() if task}
+    first = list(starts.values())
     # Long tasks come first, so that no worker waits long for another's last task: searches, which share their time,
     # then other models, then heuristics. Searches that share the time of the run wait for what others leave of it.
     ordered = [task for task, spec in sorted(models, key=lambda pair: not starts_from_decisions(pair[1]))]
