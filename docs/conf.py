@@ -186,6 +186,7 @@ KINDS = {
     "audit": "Columns of an audit",
     "adversary": "Columns of a search for worst cases",
     "reproduce": "Columns of a reproduction",
+    "whatif": "Columns of the changes of a cluster",
     "quantities": "Properties of decisions",
     "methods": "Summary of a method",
     "solvers": "Summary of a solver",

@@ -114,10 +114,18 @@ def certify(
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Seconds for each bound and for the search.")] = CERTIFY_S,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
+    what_if: Annotated[
+        bool, Option("--what-if", help="Run changes of policy, time limits and cluster, sorted by the hours they save.")
+    ] = False,
+    base: Annotated[
+        str,
+        Option(metavar="POLICY", help="Policy that these change: fcfs, easy, …; by default the closest to the log."),
+    ] = "",
     **running: Any,
 ) -> Any:
     """Measure the schedule in a log against a certified bound. Other policies run on the same jobs."""
     from schedgap.harness.studies.certify import certify as run
+    from schedgap.harness.studies.whatif.run import what_if as changes
     from schedgap.instances.importers import Options
 
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
@@ -127,9 +135,14 @@ def certify(
     limits = Limits(time_limit, memory_mb=memory_mb)
     given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
     given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
-    return run(
-        format_, log, options, objective, seed=seed, limits=limits, tell=catalogue.say_derived, given=given, **running
-    )
+    same: dict[str, Any] = {"seed": seed, "limits": limits, "tell": catalogue.say_derived, "given": given, **running}
+    if not what_if:
+        if base:
+            raise UsageError("--base: the policy that --what-if changes; add that option")
+        return run(format_, log, options, objective, **same)
+    if objective != "flow":
+        raise UsageError(f"--objective {objective}: --what-if compares hours of waiting, which are the objective flow")
+    return changes(format_, log, options, base, **same)
 
 
 @cli.study

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from schedgap.harness.engine.result import Found
-from schedgap.harness.show.measures import ADVERSARY, AUDIT, CLOCKED, COMPARE, REPRODUCE, SIMULATE, Measure
+from schedgap.harness.show.measures import ADVERSARY, AUDIT, CLOCKED, COMPARE, REPRODUCE, SIMULATE, WHATIF, Measure
 from schedgap.harness.show.table import Block, Line, of_texts, table
 from schedgap.harness.show.text import ABSENT, clean, number
 from schedgap.harness.studies.published import measured_as
@@ -84,6 +84,11 @@ COMPARED = {
         ("figure", "place", "method", "what", "published"),
         ("figure", "method", "what"),
         (REPRODUCE["verdict"],),
+    ),
+    "whatif": ComparedFields(
+        ("fingerprint", "change", "method"),
+        ("change", "method"),
+        (WHATIF["wait_h"], WHATIF["saved_h"], WHATIF["most_saved_h"]),
     ),
     "adversary": ComparedFields(("heuristic",), ("heuristic",), (ADVERSARY["ratio"], ADVERSARY["exceeded"])),
 }

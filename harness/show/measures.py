@@ -683,6 +683,38 @@ STARTS = listed(
 )  # fmt: skip
 """Its most expensive decisions."""
 
+WHATIF = listed(
+    Measure("instance", "instance", "Name of the log, or of what it is after the change."),
+    Measure("fingerprint", "fingerprint", FINGERPRINT),
+    Measure("change", "change", "What is different; all else, and the jobs and their arrivals, stay."),
+    Measure("kind", "kind", "The executed schedule, the base that stands for it, or what is changed of the base: "
+            "policy, limits or cluster."),
+    Measure("method", "method", "The online policy that runs after the change."),
+    Measure("wait_h", "wait [h]", "Mean wait of a job, from its submission to its end, less its duration.", NUMBER, "h",
+            "min", title="mean wait"),
+    Measure("saved_h", "saved [h]", "Hours of waiting that all jobs together save against the base, with the 95 % "
+            "bootstrap interval over weeks or days.", NUMBER, "h", "max", title="hours saved"),
+    Measure("saved_low_h", "from", "Lower end of the interval.", ROUGH, "h"),
+    Measure("saved_high_h", "to", "Upper end of the interval.", ROUGH, "h"),
+    Measure("unit", "unit", "What is resampled: weeks, or days if there are too few weeks."),
+    Measure("units", "units", "Number of these.", INTEGER),
+    Measure("least_wait_h", "least wait [h]", "Certified: no schedule on that cluster has a smaller mean wait.", NUMBER,
+            "h", "min", limit="at least"),
+    Measure("most_saved_h", "at most [h]", "Certified: no schedule on that cluster saves more hours against the base, "
+            "with whatever policy or knowledge.", NUMBER, "h", "max", limit="at most"),
+    Measure("bound_from", "bound from", "The model whose certificate shows the bound."),
+    Measure("best_wait_h", "with hindsight [h]", "Least mean wait of the schedules found on that cluster, those that "
+            "know all run times among them.", NUMBER, "h", "min"),
+    Measure("best_by", "found by", "The method that found it."),
+    Measure("status", "status", STATUS),
+    Measure("verified", "verified", VERIFIED, CHECKED),
+    Measure("violations", "violations", VIOLATED, DATA),
+    Measure("published", "published", PUBLISHED, DATA),
+    Measure("reason", "why", WHY),
+    Measure("key", "key", KEY),
+)  # fmt: skip
+"""What changes of a cluster save."""
+
 
 # ---------------------------------------------------------------- decisions
 
@@ -766,6 +798,7 @@ TABLES: Mapping[str, MeasureTable] = {
     "log": LOG,
     "waiting": WAITING,
     "starts": STARTS,
+    "whatif": WHATIF,
     "quantities": QUANTITIES,
 }
 """All tables: of studies, by their names; of summaries, bounds and logs; and of decisions."""

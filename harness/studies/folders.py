@@ -27,14 +27,15 @@ from schedgap.harness.studies.audit import run as audit
 from schedgap.harness.studies.compare import run as compare
 from schedgap.harness.studies.reproduce import run as reproduce
 from schedgap.harness.studies.simulate import run as simulate
+from schedgap.harness.studies.whatif import run as whatif
 from schedgap.instances import plugins
 from schedgap.instances.canonical import read_bytes
 from schedgap.instances.catalogue import load, namesake, references
 from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
-STUDIES = {
-    study.kind: study for study in (compare.STUDY, simulate.STUDY, audit.STUDY, adversary.STUDY, reproduce.STUDY)
+STUDIES: Mapping[str, Study[Any]] = {
+    module.STUDY.kind: module.STUDY for module in (compare, simulate, audit, adversary, reproduce, whatif)
 }
 """The studies that write results folders, by kind."""
 

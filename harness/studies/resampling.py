@@ -45,16 +45,33 @@ def _interval(groups: tuple[tuple[float, ...], ...], of: Literal["mean", "median
     if len(groups) < 2 or np.all(sample == sample[0]):
         value = float(OF[of](sample))
         return value, value
-    from scipy.stats import bootstrap
-
     longest = max(map(len, groups))
     padded = np.array([[*group, *[np.nan] * (longest - len(group))] for group in groups], float)
 
     def statistic(drawn: NDArray[np.int_], axis: int = -1) -> Any:
         return OF[of](padded[drawn].reshape(*drawn.shape[:-1], -1), axis=-1)
 
+    return _resampled(len(groups), statistic)
+
+
+def interval_of_sums(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float]:
+    """Return the interval of the mean of all observations as :func:`interval` does, from each group's sum and count.
+
+    Groups may be as large as they like: a week of a log has thousands of jobs.
+    """
+    total, number = np.asarray(sums, float), np.asarray(counts, float)
+    if total.size < 2 or np.all(total * number[0] == total[0] * number):  # all groups have the same mean
+        value = float(total.sum() / number.sum())
+        return value, value
+    return _resampled(total.size, lambda drawn, axis=-1: total[drawn].sum(-1) / number[drawn].sum(-1))
+
+
+def _resampled(groups: int, statistic: Callable[..., Any]) -> tuple[float, float]:
+    """Return the interval of a statistic of the indices of groups that are drawn."""
+    from scipy.stats import bootstrap
+
     given: dict[str, Any] = {"n_resamples": RESAMPLES, "method": "percentile", "vectorized": True}
-    found = bootstrap((np.arange(len(groups)),), statistic, rng=np.random.default_rng(0), **given)
+    found = bootstrap((np.arange(groups),), statistic, rng=np.random.default_rng(0), **given)
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 

@@ -33,6 +33,8 @@ from .harness.studies.simulate.run import simulate as simulate
 from .harness.studies.statistics import Statistics as Statistics
 from .harness.studies.statistics import statistics as statistics
 from .harness.studies.sweep import sweep as sweep
+from .harness.studies.whatif.row import WhatIf as WhatIf
+from .harness.studies.whatif.run import what_if as what_if
 from .heuristics.registry import heuristic as heuristic
 from .heuristics.simulator.policies import policy as policy
 from .instances.catalogue import load as load

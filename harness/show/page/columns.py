@@ -414,6 +414,7 @@ def _keyed(columns: Iterable[Column[Any]], *keys: str) -> list[Column[Any]]:
 
 RUNNING: dict[str, Sequence[Column[Any]]] = {
     "row": _keyed(COMPARE, "instance", "method", "seed", "limits", "objective", "status", "verified", "solve_s"),
+    "changed": _keyed(COMPARE, "instance", "method", "objective", "status", "verified", "solve_s"),
     "simulation": _keyed(SIMULATE, "policy", "ttd_s", "jct_mean_s", "status", "verified"),
     "bound": [replace(column(measures.BOUNDS["model"]), header="bound")],
     "finding": _keyed(AUDIT, "id", "status", "failed"),

@@ -75,7 +75,7 @@ def titled(rows: AnyRows) -> str:
     return clean(names[0], 60) if len(names) == 1 else f"{len(names)} instances"
 
 
-def summed_up(rows: AnyRows, counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
+def summed_up(rows: Sequence[Any], counts: Mapping[str, int], always: Sequence[str]) -> list[tuple[str, str]]:
     """Return ``(number, name)`` counts for the top of a page, with WRONG, failed and skipped rows.
 
     Counts of 0 are left out unless their name is in `always`.
