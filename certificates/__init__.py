@@ -17,7 +17,6 @@ and jobs of a simulation.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 import resource
@@ -30,6 +29,7 @@ from pathlib import Path
 from . import admission, hadar, oef, rigid, synergy, zhou
 from .basics import Data, RefusedError, numeric, require
 from .files import instance_of, parsed, printable, unpacked
+from .reading.columns import texts
 from .reading.jobs import arrivals
 from .rules import RULES, register, rule_of
 
@@ -73,9 +73,10 @@ ENDLESS = 2**31
 
 def digest(content: Data, without: set[str]) -> str:
     """Return the SHA-256 of plain data, leaving out the fields in `without`."""
-    fields = {name: value for name, value in content.items() if name not in without}
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    found = hashlib.sha256()
+    for text in texts({name: value for name, value in content.items() if name not in without}):
+        found.update(text.encode())
+    return found.hexdigest()
 
 
 def check(proof: Data, instance: Data, expected: int = 0) -> Fraction:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .basics import Data, require
+from .reading.columns import Columns
 
 MOST_BYTES = 100_000_000
 """Largest size of a file, and of what it unpacks to; the log of 200,000 jobs has 39 MB."""
@@ -78,7 +79,9 @@ def instance_of(proof: Data, path: Path) -> Data:
     name = proof.get("instance")
     named = isinstance(name, str) and re.fullmatch("[0-9a-f]{64}", name)
     require(bool(named), "it names no instance: that is 64 hexadecimal digits")
-    return parsed(content(path.parent.parent / "instances" / f"{name}.json"))
+    data = parsed(content(path.parent.parent / "instances" / f"{name}.json"))
+    jobs = data.get("jobs")
+    return {**data, "jobs": Columns(jobs)} if isinstance(jobs, dict) else data
 
 
 def printable(text: object) -> str:

@@ -8,6 +8,7 @@ or bound, or a violated constraint.
 ===============  ====================================================================
 module           what it reads
 ===============  ====================================================================
+``columns``      a field of all jobs, listed or in columns
 ``jobs``         jobs and tenants: arrivals, work, gangs, rates
 ``servers``      servers and GPU types
 ``utility``      what a job's completion is worth

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from ..basics import Array, Data, require
+from .columns import column, numbers, pairs
 from .jobs import jobs_of, types_of
 from .servers import RawServers, capacities, servers_of
 
@@ -70,34 +71,33 @@ class FixedGangs:
 def fixed_gangs_of(data: Data) -> FixedGangs:
     """Return the jobs of an instance as gangs of fixed duration; either all of them have a history, or none has."""
     jobs, pools = data["jobs"], types_of(data)
-    histories = [job["history"] for job in jobs if "history" in job]
-    require(len(histories) in (0, len(jobs)), "some jobs have a history and others have none")
-    gpus = np.array([job["gpus"] for job in jobs], np.int64)
+    logged = sum(pool is not None for pool in column(jobs, "history.gpu_type"))
+    require(logged in (0, len(jobs)), "some jobs have a history and others have none")
+    gpus = np.asarray(column(jobs, "gpus"), np.int64)
     capacity = np.array(list(capacities(data).values()), np.int64)
-    found = _logged(jobs, histories, pools) if histories else _rated(data, capacity)
+    found = _logged(jobs, pools) if logged else _rated(data, capacity)
     tick_s, release, pool, lasts = found
     lasts[gpus[:, None] > capacity] = -1
     require(bool((lasts[np.arange(len(jobs)), pool] >= 0).all()), "a gang does not fit in its pool")
-    weight = np.array([job.get("weight", 1.0) for job in jobs], float)
-    ids = tuple(job["id"] for job in jobs)
+    ids, weight = tuple(column(jobs, "id")), numbers(jobs, "weight", 1.0)
     return FixedGangs(ids, pools, capacity, tick_s, release, gpus, pool, lasts, weight, data["cluster"])
 
 
-def _logged(jobs: Sequence[Data], histories: Sequence[Data], pools: Sequence[str]) -> tuple[float, Array, Array, Array]:
+def _logged(jobs: Sequence[Data], pools: Sequence[str]) -> tuple[float, Array, Array, Array]:
     """Return the length of a tick, and releases, pools and durations by pool of jobs with histories."""
     index = {name: i for i, name in enumerate(pools)}
-    ran = np.array([(j, *run) for j, h in enumerate(histories) for run in h.get("runs", ())], float).reshape(-1, 3)
-    lasted = np.array([job.get("duration_s", 0.0) for job in jobs], float)
-    release = np.array([job.get("submit_s", 0.0) for job in jobs], float)
-    moved = [(j, index[r], s) for j, h in enumerate(histories) for r, s in h.get("durations_s", {}).items()]
+    which, ran = pairs(jobs, "history.runs")
+    lasted, release = numbers(jobs, "duration_s", 0.0), numbers(jobs, "submit_s", 0.0)
+    durations = enumerate(column(jobs, "history.durations_s"))
+    moved = [(j, index[r], s) for j, by_type in durations if by_type for r, s in by_type.items()]
     other = np.array(moved, float).reshape(-1, 3)
-    times = np.concatenate([ran[:, 1:].ravel(), lasted, release, other[:, 2]])
+    times = np.concatenate([ran.ravel(), lasted, release, other[:, 2]])
     tick_s = 1.0 if (times == np.round(times)).all() else FINE_S
-    which, pool = ran[:, 0].astype(np.int64), np.array([index[h["gpu_type"]] for h in histories], np.int64)
+    pool = np.array([index[name] for name in column(jobs, "history.gpu_type")], np.int64)
     duration = ticks(lasted, tick_s)
     if len(np.unique(which)) == len(jobs):
         duration = np.zeros(len(jobs), np.int64)
-        np.add.at(duration, which, ticks(ran[:, 2], tick_s) - ticks(ran[:, 1], tick_s))
+        np.add.at(duration, which, ticks(ran[:, 1], tick_s) - ticks(ran[:, 0], tick_s))
     lasts = np.full((len(jobs), len(pools)), -1)
     lasts[other[:, 0].astype(np.int64), other[:, 1].astype(np.int64)] = ticks(other[:, 2], tick_s)
     lasts[np.arange(len(jobs)), pool] = duration

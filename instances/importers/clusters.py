@@ -17,6 +17,7 @@ from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, ImportedT
 from schedgap.instances.importers.table import CONTROL, TraceColumn, check_unique, parse_headed, read_text
 from schedgap.instances.model_catalogue import gpu_type
 from schedgap.instances.schema import Cluster, Instance, Job, Tenant
+from schedgap.instances.schema.columns import Column, JobTable
 from schedgap.instances.text import counted
 
 CPUS_PER_GPU = 3.0
@@ -170,7 +171,7 @@ def instance_of(
     options: Options,
     derived: Iterable[str],
     tenants: Iterable[str],
-    jobs: Iterable[Job],
+    jobs: Iterable[Job] | Mapping[str, Column],
     **about: Any,
 ) -> Instance:
     """Return the instance of an imported file; its name is the user's, or else ``<format>/<name>``.
@@ -179,7 +180,7 @@ def instance_of(
     """
     spec = IMPORTERS.get(format)
     try:
-        records = tuple(jobs)
+        records = JobTable.of(jobs) if isinstance(jobs, Mapping) else tuple(jobs)
         return Instance(
             name=options.name or f"{format}/{CONTROL.sub('_', name)}"[:200],
             title=f"{spec.title}, {counted(len(records), 'job')}",

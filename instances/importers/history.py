@@ -16,7 +16,7 @@ A job runs on its pool (a GPU type, or a partition) from its start to its end. R
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
@@ -25,12 +25,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from schedgap.instances.arrays import Array
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.clusters import LARGEST_HOST, held_gpus, instance_of, left_out_notes, node_list
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
 from schedgap.instances.importers.table import CONTROL, NUMBER, refuse, seconds
 from schedgap.instances.rigid import steps
-from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup, limits
+from schedgap.instances.schema import Cluster, GpuType, Instance, ServerGroup, limits
+from schedgap.instances.schema.columns import ELSEWHERE as DURATIONS
+from schedgap.instances.schema.columns import GPU_TYPE, HOSTS, PARTITION, REQUESTED, RUNS, Column
 from schedgap.instances.text import counted
 
 UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null"}
@@ -157,7 +160,7 @@ def to_instance(log: Log, options: Options) -> Instance:
         derived.append(f"the weight of a job is its number of {log.unit}s: the log has no weights")
     name, users = Path(log.path.name.removesuffix(".gz")).stem, filter(None, frame["user"])
     began = origin + offset if log.dates else None
-    jobs = _instance_jobs(frame, origin)
+    jobs = _columns(frame, origin)
     groups = [ServerGroup(name=n, count=1, gpu_type=pool, gpus=gpus) for n, (pool, gpus) in servers.items()]
     for pool, total in capacity.items():
         number = total - sum(gpus for kind, gpus in servers.values() if kind == pool)
@@ -279,7 +282,7 @@ def _elsewhere(
             )
         for row, pool, own, duration in zip(durations, pools, frame["pool"], frame[name].where(exists), strict=True):
             if pool != own and not isnan(duration):
-                row[pool] = duration
+                row[pool] = float(duration)
     return durations
 
 
@@ -326,42 +329,66 @@ def _peak(lines: pd.DataFrame, room: int) -> tuple[int, float, int]:
     return peak, float(at[first]), largest
 
 
-def _instance_jobs(frame: pd.DataFrame, origin: float) -> Iterator[Job]:
-    """Yield the jobs, with times counted from `origin`."""
-    runs: dict[str, list[tuple[tuple[float, float], dict[str, int]]]] = {}
-    hosts = frame["hosts"] if "hosts" in frame else pd.Series([{}] * len(frame))
-    spans = zip(_since(frame["start"], origin), _since(frame["end"], origin), strict=True)
-    for name, run, on in zip(frame["id"], spans, hosts, strict=True):
-        runs.setdefault(name, []).append((run, on))
-    whole = frame.drop_duplicates("id")
-    total = frame.groupby("id", sort=False)["duration"].sum().reindex(whole["id"]).tolist()
-    names = ("id", "user", "gpus", "weight", "pool", "partition", "requested", "elsewhere", "status")
-    rows = zip(*(whole[name].tolist() for name in names), _since(whole["submit"], origin), total, strict=True)
-    for name, user, gpus, weight, pool, partition, requested, others, status, submit, lasted in rows:
-        job_runs = [run for run, _ in runs[name] if not isnan(run[0])]
-        on = tuple(servers for _, servers in runs[name])
-        history = History(
-            gpu_type=pool,
-            runs=tuple(job_runs),
-            hosts=on if job_runs and any(on) else (),
-            partition=partition or None,
-            requested_s=None if isnan(requested) else requested,
-            durations_s=others,
-        )
-        yield Job(
-            id=name,
-            tenant=user or None,
-            submit_s=submit,
-            gpus=int(gpus),
-            epochs=max(1, round(gpus * lasted)),
-            weight=weight,
-            rates={pool: 1.0} | {other: lasted / seconds for other, seconds in others.items() if seconds},
-            duration_s=round(sum(end - start for start, end in job_runs), 6) if job_runs else lasted,
-            status=status or None,
-            history=history,
-        )
+def _columns(frame: pd.DataFrame, origin: float) -> dict[str, Column]:
+    """Return the jobs as columns of a :class:`JobTable`, with times counted from `origin`."""
+    job, _ = pd.factorize(frame["id"])
+    first = ~frame["id"].duplicated().to_numpy()
+    whole, size = frame[first], int(first.sum())
+    start, end = _since(frame["start"], origin), _since(frame["end"], origin)
+    ran = np.flatnonzero(~np.isnan(start))
+    counts = np.bincount(job[ran], minlength=size)
+    lasted = np.bincount(job, frame["duration"].fillna(0.0), size)
+    busy = np.bincount(job[ran], end[ran] - start[ran], size).astype(float)
+    others = whole["elsewhere"].tolist() if "elsewhere" in whole else [{}] * size
+    columns: dict[str, Column] = {
+        "id": whole["id"].tolist(),
+        "tenant": _named(whole["user"]),
+        "submit_s": _since(whole["submit"], origin),
+        "gpus": whole["gpus"].to_numpy().astype(np.int64),
+        "epochs": np.maximum(np.rint(whole["gpus"].to_numpy(float) * lasted), 1).astype(np.int64),
+        "weight": whole["weight"].to_numpy(float),
+        "duration_s": np.where(counts > 0, _rounded(busy), lasted),
+        "status": _named(whole["status"]),
+        GPU_TYPE: _named(whole["pool"]),
+        PARTITION: _named(whole["partition"]),
+        REQUESTED: [None if isnan(time) else float(time) for time in whole["requested"].tolist()],
+        DURATIONS: [other or None for other in others],
+        RUNS: np.stack([start, end], axis=1)[:, None],
+    }
+    own = {pool: {pool: 1.0} for pool in dict.fromkeys(columns[GPU_TYPE])}
+    columns["rates"] = [
+        own[pool] | {name: time / seconds for name, seconds in other.items() if seconds} if other else own[pool]
+        for pool, time, other in zip(columns[GPU_TYPE], lasted.tolist(), others, strict=True)
+    ]
+    if not (counts == 1).all() or len(ran) < len(frame):
+        runs: list[list[list[float]]] = [[] for _ in range(size)]
+        for at, begin, until in zip(job[ran].tolist(), start[ran].tolist(), end[ran].tolist(), strict=True):
+            runs[at].append([begin, until])
+        columns[RUNS] = runs
+    if "hosts" in frame:
+        places: list[list[dict[str, int]]] = [[] for _ in range(size)]
+        for at, on in zip(job.tolist(), frame["hosts"], strict=True):
+            places[at].append(on)
+        columns[HOSTS] = [on if any(on) and count else None for on, count in zip(places, counts, strict=True)]
+    return {name: column for name, column in columns.items() if not _empty(column)}
 
 
-def _since(values: pd.Series, origin: float) -> list[float]:
+def _empty(column: Column) -> bool:
+    return not isinstance(column, np.ndarray) and not any(value is not None for value in column)
+
+
+def _named(texts: pd.Series) -> list[str | None]:
+    """Return texts, ``None`` where they are empty; equal texts are one object."""
+    codes, names = pd.factorize(texts)
+    shared = [name or None for name in names]
+    return [shared[code] for code in codes.tolist()]
+
+
+def _rounded(seconds: Array) -> Array:
+    """Return seconds rounded to microseconds, correctly."""
+    return np.where(seconds == np.rint(seconds), seconds, [round(second, 6) for second in seconds.tolist()])
+
+
+def _since(values: pd.Series, origin: float) -> Array:
     """Return seconds after the origin, rounded to microseconds, since the subtraction adds noise below that."""
-    return [float(value) for value in np.round(values.to_numpy(float) - origin, 6)]
+    return np.asarray(np.round(values.to_numpy(float) - origin, 6))

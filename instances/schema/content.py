@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final, Literal
 
 from schedgap.instances.schema.base import Name, Numbers, Record, Text, rule
 from schedgap.instances.schema.cluster import Cluster, PSType, WorkerType
-from schedgap.instances.schema.job import Job, Tenant
+from schedgap.instances.schema.columns import CHUNK, Jobs, JobTable, PlainJobs
+from schedgap.instances.schema.job import Tenant
 
 SCHEMA_VERSION: Final = 1
 
@@ -21,6 +22,26 @@ PRESENTATION = {"name", "title", "source", "licence", "derived", "began_s", "pub
 def dumps(content: object) -> str:
     """Return plain data as canonical JSON: keys sorted, shortest round-trip floats."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def texts(content: Mapping[str, Any], columns: bool = False) -> Iterator[str]:
+    """Yield the parts of a mapping's canonical JSON, in which the jobs of a table are listed, or are `columns`.
+
+    Jobs that are made on demand are never all there at once.
+    """
+    mark = "{"
+    for name in sorted(content):
+        yield f"{mark}{dumps(name)}:"
+        value, mark = content[name], ","
+        if not isinstance(value, PlainJobs):
+            yield dumps(value)
+        elif columns:
+            yield from texts({column: value.in_file(column) for column in value.columns})
+        else:
+            for first in range(0, len(value), CHUNK):
+                yield ("," if first else "[") + dumps(list(value[first : first + CHUNK]))[1:-1]
+            yield "]"
+    yield "}" if content else "{}"
 
 
 class Horizon(Record):
@@ -100,7 +121,7 @@ class Content(Record):
     derived: tuple[Text, ...] = ()
     cluster: Cluster
     tenants: tuple[Tenant, ...] = ()
-    jobs: tuple[Job, ...] = ()
+    jobs: Jobs = ()
     worker_types: tuple[WorkerType, ...] = rule("at most 1000 worker types", max_length=1000, default=())
     ps_types: tuple[PSType, ...] = rule("at most 1000 PS types", max_length=1000, default=())
     horizon: Horizon | None = None
@@ -114,8 +135,11 @@ class Content(Record):
         """The instance as plain data, as in its canonical JSON: without fields at their defaults. Do not change it.
 
         Checkers and the rules of certificates read this, and nothing that was computed from it
-        (:mod:`schedgap.certificates.reading`).
+        (:mod:`schedgap.certificates.reading`). The jobs of a table are made on demand.
         """
+        if isinstance(self.jobs, JobTable):
+            rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"jobs"})
+            return {**rest, "jobs": self.jobs.plain}
         return self.model_dump(mode="json", exclude_defaults=True)
 
     @cached_property
@@ -126,4 +150,7 @@ class Content(Record):
         not change the fingerprints of today's instances.
         """
         content = {name: value for name, value in self.plain.items() if name not in PRESENTATION}
-        return hashlib.sha256(dumps(content).encode()).hexdigest()
+        found = hashlib.sha256()
+        for part in texts(content):
+            found.update(part.encode())
+        return found.hexdigest()

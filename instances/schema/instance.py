@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Self
 
 from pydantic import model_validator
 
 from schedgap.instances.schema import limits
 from schedgap.instances.schema.base import violation
+from schedgap.instances.schema.columns import JobTable
 from schedgap.instances.schema.content import Content
 from schedgap.instances.schema.job import DistributedProfile
 from schedgap.instances.schema.summary import to_html
@@ -56,8 +57,11 @@ class Instance(Content):
             ("worker_types", "name", self.worker_types),
             ("ps_types", "name", self.ps_types),
         ):
+            names = parts.ids if isinstance(parts, JobTable) else [getattr(part, field) for part in parts]
+            if len(set(names)) == len(names):
+                continue
             seen: dict[str, int] = {}
-            for i, name in enumerate(getattr(part, field) for part in parts):
+            for i, name in enumerate(names):
                 if seen.setdefault(name, i) != i:
                     right = f"already used by {path}[{seen[name]}]; each {field} occurs once"
                     raise violation(f"{path}[{i}].{field}", name, right)
@@ -110,7 +114,11 @@ class Instance(Content):
             "PS type": {p.name for p in self.ps_types},
             "GPU type": totals,
         }
-        for i, job in enumerate(self.jobs):
+        doubtful: Sequence[int] = range(len(self.jobs))
+        if isinstance(self.jobs, JobTable):
+            doubtful = self.jobs.doubtful(self.cluster.gpus_by_type, known["tenant"], end_s)
+        for i in doubtful:
+            job = self.jobs[i]
             path, profile = f"jobs[{i}]", job.distributed or PLAIN
             for field, kind, names in (
                 ("tenant", "tenant", [job.tenant] if self.tenants and job.tenant else []),

@@ -108,6 +108,10 @@ class DistributedProfile(Record):
     spread_rate_per_s: float | None = rule("mini-batches per second are positive", gt=0, default=None)
 
 
+MOST_RUNS = 100_000
+"""Most runs of a job."""
+
+
 class History(Record):
     """How a job ran according to a log: its GPU type, runs (start and end in seconds), and requested time.
 
@@ -116,9 +120,9 @@ class History(Record):
     """
 
     gpu_type: Name
-    runs: tuple[tuple[float, float], ...] = rule("pairs of start and end, ascending", max_length=100_000, default=())
+    runs: tuple[tuple[float, float], ...] = rule("pairs of start and end, ascending", max_length=MOST_RUNS, default=())
     hosts: tuple[Mapping[Name, Annotated[int, Field(ge=1)]], ...] = rule(
-        "for each run, the GPUs on each server, 1 or more", max_length=100_000, default=()
+        "for each run, the GPUs on each server, 1 or more", max_length=MOST_RUNS, default=()
     )
     partition: Name | None = None
     requested_s: float | None = rule("a requested time is 0 or more seconds", ge=0, default=None)

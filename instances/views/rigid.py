@@ -12,7 +12,6 @@ tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -21,7 +20,8 @@ from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import InstanceError, NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView
-from schedgap.instances.schema import History, Instance
+from schedgap.instances.schema import Instance
+from schedgap.instances.schema.columns import ELSEWHERE, GPU_TYPE, HOSTS, REQUESTED, RUNS, PlainJobs
 from schedgap.instances.workload import server_names, workload
 
 FINE_S = 1e-6
@@ -37,13 +37,13 @@ def view(instance: Instance) -> RigidView:
     It raises `NotApplicableError` if some jobs have a history and others do not, a job runs on no GPU type, or its gang
     fits in no pool.
     """
-    histories = [job.history for job in instance.jobs]
-    recorded = [history for history in histories if history]
-    if recorded and len(recorded) < len(histories):
-        count = f"only {len(recorded)} of {len(histories)} jobs have a history"
+    jobs = PlainJobs.of(instance.plain.get("jobs", ()))
+    recorded = sum(pool is not None for pool in jobs.texts(GPU_TYPE))
+    if 0 < recorded < len(jobs):
+        count = f"only {recorded} of {len(jobs)} jobs have a history"
         raise NotApplicableError(f"rigid: {instance.name}: {count}")
     if recorded:
-        return _of_log(instance, recorded)
+        return _of_log(instance, jobs)
     try:
         work = workload(instance)
     except InstanceError as error:
@@ -74,25 +74,24 @@ def view(instance: Instance) -> RigidView:
     )
 
 
-def _of_log(instance: Instance, histories: Sequence[History]) -> RigidView:
-    jobs = instance.jobs
+def _of_log(instance: Instance, jobs: PlainJobs) -> RigidView:
     index = {g.name: i for i, g in enumerate(instance.cluster.gpu_types)}
-    runs = [(j, *run) for j, history in enumerate(histories) for run in history.runs]
-    ran = np.array(runs, float).reshape(-1, 3)
-    lasted = np.array([job.duration_s or 0.0 for job in jobs])
-    release = np.array([job.submit_s for job in jobs])
-    requested = np.array([np.nan if h.requested_s is None else h.requested_s for h in histories])
-    gpus, pool = np.array([job.gpus for job in jobs]), np.array([index[history.gpu_type] for history in histories])
-    others = [(j, index[kind], lasts) for j, h in enumerate(histories) for kind, lasts in h.durations_s.items()]
+    which, ran = jobs.pairs(RUNS)
+    lasted, release = jobs.numbers("duration_s", 0.0), jobs.numbers("submit_s", 0.0)
+    requested, weight = jobs.numbers(REQUESTED, np.nan), jobs.numbers("weight", 1.0)
+    gpus = jobs.numbers("gpus", 1).astype(np.int64)
+    pool = np.array([index[name] for name in jobs.texts(GPU_TYPE)])
+    durations = enumerate(jobs.texts(ELSEWHERE))
+    others = [(j, index[kind], lasts) for j, by_type in durations if by_type for kind, lasts in by_type.items()]
     other = np.array(others, float).reshape(-1, 3)
-    times = np.concatenate([ran[:, 1:].ravel(), lasted, release, other[:, 2]])
+    times = np.concatenate([ran.ravel(), lasted, release, other[:, 2]])
     if times.max() > LONGEST_S:
         raise NotApplicableError(f"rigid: {instance.name}: a time of {times.max():g} s exceeds {LONGEST_S:.3g} s")
     tick_s = 1.0 if (times == np.round(times)).all() else FINE_S
-    which = ran[:, 0].astype(np.int64)
-    placed = _placed(instance, histories)
-    executed = RigidSchedule(which, ticks(ran[:, 1], tick_s), ticks(ran[:, 2], tick_s), pool[which], *placed)
-    complete = len(set(executed.job.tolist())) == len(jobs)
+    executed = RigidSchedule(
+        which, ticks(ran[:, 0], tick_s), ticks(ran[:, 1], tick_s), pool[which], *_placed(instance, jobs)
+    )
+    complete = len(np.unique(which)) == len(jobs)
     duration = ticks(lasted, tick_s)
     if complete:
         duration = np.zeros(len(jobs), np.int64)
@@ -106,7 +105,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> RigidView:
         moves[gpus[:, None] > capacity] = -1
     too_large = gpus > capacity[pool]
     if too_large.any():
-        name, where = jobs[int(too_large.argmax())].id, list(index)[pool[too_large.argmax()]]
+        name, where = jobs.texts("id")[int(too_large.argmax())], list(index)[pool[too_large.argmax()]]
         raise NotApplicableError(f"rigid: {instance.name}: the gang of job {name} does not fit in pool {where}")
     return RigidView(
         instance=instance,
@@ -116,7 +115,7 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> RigidView:
         gpus=gpus,
         pool=pool,
         requested=np.maximum(duration, requested_ticks),
-        weight=np.array([job.weight for job in jobs]),
+        weight=weight,
         pools=tuple(index),
         capacity=capacity,
         executed=executed if complete else None,
@@ -125,10 +124,13 @@ def _of_log(instance: Instance, histories: Sequence[History]) -> RigidView:
     )
 
 
-def _placed(instance: Instance, histories: Sequence[History]) -> Ints:
+def _placed(instance: Instance, jobs: PlainJobs) -> Ints:
     """Return ``(3, m)`` indices of runs, of servers, and the GPUs that the run holds there according to the log."""
     index = {name: i for i, name in enumerate(server_names(instance))}
-    hosts = chain.from_iterable(history.hosts or ({},) * len(history.runs) for history in histories)
+    if HOSTS not in jobs.columns:
+        return np.zeros((3, 0), np.int64)
+    runs = np.bincount(jobs.pairs(RUNS)[0], minlength=len(jobs)).tolist()
+    hosts = chain.from_iterable(on or ({},) * count for on, count in zip(jobs.texts(HOSTS), runs, strict=True))
     held = [(r, index[name], gpus) for r, on in enumerate(hosts) for name, gpus in on.items() if name in index]
     return np.array(held, np.int64).reshape(-1, 3).T
 
