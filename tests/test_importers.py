@@ -15,6 +15,7 @@ from schedgap.instances.canonical import read, to_json, validate, write
 from schedgap.instances.errors import InstanceError, UnknownNameError, UsageError
 from schedgap.instances.importers import IMPORTERS, Options, filling, import_trace, table
 from schedgap.instances.importers.registry import ImportedTrace, TraceJob
+from schedgap.instances.importers.rows import FileRows
 from schedgap.instances.model_catalogue import MODELS, find
 from schedgap.instances.schema import Instance, Job, limits
 
@@ -434,7 +435,7 @@ def test_openb_keeps_the_types_that_a_pod_asks_for(tmp_path: Path) -> None:
 def test_unknown_model_gets_a_stand_in_and_keeps_its_name(tmp_path: Path) -> None:
     instance = imported_text(tmp_path, "tiresias", SAMPLES["tiresias"])
     job = instance.jobs[1]
-    stand_in = filling.with_rates(TraceJob("1", 0.0, 1), ImportedTrace("tiresias", tmp_path, [])).stand_in
+    stand_in = filling.with_rates(TraceJob("1", 0.0, 1), ImportedTrace("tiresias", FileRows(tmp_path), [])).stand_in
     assert (job.model, job.tenant) == ("no_such_model", "no_such_model")
     assert job.rates["P100"] == pytest.approx(133 / 147 / 8)
     assert job.rates["V100"] / job.rates["P100"] == pytest.approx(stand_in.rates["V100"] / stand_in.rates["P100"])
@@ -497,7 +498,7 @@ WRONG = {
     "empty field": ("itp", ITP + "a,0,,1\n", 'line 2: duration = "": seconds, 0 to 1e+09'),
     "id twice": (
         "itp",
-        ITP + "a,0,1,1\nb,0,1,1\na,0,1,1\n",
+        ITP + "a,0,1,1\nb,0,1,1\na,0,2,1\n",
         'line 4: job_id = "a": already used in line 2; each',
     ),
     "control character": ("itp", ITP + "a\x1b[31m,0,1,1\n", r'job_id = "a\u001b[31m": the name of the job'),
@@ -532,12 +533,12 @@ WRONG = {
     "openb, ends before": (
         "openb",
         SAMPLES["openb"].replace("1005,10", "9,10"),
-        "deletion_time = 9.0: after scheduled",
+        "deletion_time = 9.0: before scheduled_time = 10.0",
     ),
     "PAI, ends before": (
         "pai2020",
         SAMPLES["pai2020"].replace("110,390", "110,1"),
-        "line 3: end_time = 1.0: after",
+        "line 3: end_time = 1.0: before start_time = 110.0",
     ),
     "PAI, huge gang": (
         "pai2020",
@@ -545,16 +546,16 @@ WRONG = {
         "at most",
     ),
     "JSON, cut off": ("philly_json", PHILLY_JSON[:300], "EOF while parsing"),
-    "JSON, no list of objects": ("philly_json", "[1, 2]", "[0] = 1"),
+    "JSON, no list of objects": ("philly_json", "[1, 2]", "record 1: "),
     "JSON, no id": (
         "philly_json",
         '[{"submitted_time": "2017-10-07 00:00:00"}]',
-        "[0].jobid: missing: the name of the job",
+        "jobid: missing: the name of the job",
     ),
     "JSON, no date": (
         "philly_json",
         PHILLY_JSON.replace("2017-10-07 01:11:39", "x"),
-        '[0].submitted_time = "x": a date',
+        'record 1: submitted_time = "x": a date',
     ),
     "JSON, wrong type": (
         "philly_json",
@@ -564,12 +565,12 @@ WRONG = {
     "JSON, ends before": (
         "philly_json",
         PHILLY_JSON.replace("2017-10-07 02:13:30", "2017-10-07 00:13:30"),
-        '[0].attempts[1].end_time = "2017-10-07 00:13:30": after start_time = "2017-10-07 01:13:30"',
+        'record 1: attempts[1].end_time = "2017-10-07 00:13:30": after start_time = "2017-10-07 01:13:30"',
     ),
     "JSON, id twice": (
         "philly_json",
         PHILLY_JSON.replace('"c"', '"b"'),
-        '[2].jobid = "b": already used by [1]',
+        'record 3: jobid = "b": already used in record 2',
     ),
     "JSON, endless nesting": ("philly_json", "[" * 100_000, "recursion limit"),
 }
@@ -579,7 +580,7 @@ WRONG = {
 def test_malformed_trace(tmp_path: Path, case: str) -> None:
     format, text, message = WRONG[case]
     with pytest.raises(InstanceError) as caught:
-        imported_text(tmp_path, format, text)
+        imported_text(tmp_path, format, text, Options(max_bad=0))
     said = str(caught.value)
     assert said.startswith(f"{tmp_path / 'trace.txt'}: ")
     assert message in said

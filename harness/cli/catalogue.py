@@ -15,6 +15,8 @@ from schedgap.harness.cli.app import INSTANCES, METHODS, FormatOption, app, emit
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.table import OutputFormat
 from schedgap.instances.errors import UsageError
+from schedgap.instances.ranges import MAX_BAD
+from schedgap.instances.text import counted
 
 Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
 """What ``harness list`` lists."""
@@ -129,6 +131,14 @@ PartitionOption = Annotated[bool, Option("--by-partition", help="Give each parti
 ResourceOption = Annotated[str | None, Option(help="Resource to read from a Slurm log: gpus, cpus or nodes.")]
 TimeFormatOption = Annotated[str | None, Option(help="Format of times in the log: '%d.%m.%Y %H:%M'.")]
 TimezoneOption = Annotated[str | None, Option(help="Time zone of times without one: Europe/Berlin.")]
+MaxBadOption = Annotated[
+    float,
+    Option(
+        metavar="PERCENT",
+        help="Refuse a file if more of its rows are bad (unreadable or impossible; they are left out and listed). One "
+        "bad row is accepted, unless this is 0.",
+    ),
+]
 MaxJobsOption = Annotated[int | None, Option(min=1, help="Keep only this many jobs, by arrival.")]
 
 
@@ -154,10 +164,11 @@ def import_(
     resource: ResourceOption = None,
     time_format: TimeFormatOption = None,
     timezone: TimezoneOption = None,
+    max_bad: MaxBadOption = MAX_BAD,
 ) -> None:
-    """Convert a real trace to an instance file. The last five options are for logs with --history."""
+    """Convert a real trace to an instance file. Options from --map to --timezone are for logs with --history."""
     from schedgap.instances.canonical import write
-    from schedgap.instances.importers import Options, import_trace
+    from schedgap.instances.importers import Options, read_trace
 
     if output.suffix != ".json":
         raise UsageError(f"{output}: an instance file must end in .json")
@@ -186,11 +197,13 @@ def import_(
         nodes=nodes,
         name=name,
         history=history,
+        max_bad=max_bad,
         **log,
     )
-    instance = import_trace(format_, file, options)
+    instance, rows = read_trace(format_, file, options)
     write(instance, output)
     say_derived(instance)
+    say_bad(rows.bad, output.with_suffix(".bad-rows.csv"))
     counts = f"{len(instance.jobs)} jobs, {len(instance.tenants)} tenants, {instance.cluster.gpus} GPUs"
     typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
 
@@ -230,6 +243,17 @@ def pairs(text: str) -> list[tuple[str, str]]:
     """Parse ``V100=36,P100=36`` to ``[("V100", "36"), ("P100", "36")]``; a missing name or value is empty."""
     parts = (part.partition("=") for part in text.split(","))
     return [(name.strip(), value.strip()) for name, _, value in parts]
+
+
+def say_bad(bad: Sequence[Any], path: Path) -> None:
+    """Write the bad rows of a file, if there are any, and say where; an earlier list goes."""
+    from schedgap.instances.importers.rows import save_bad
+
+    if bad:
+        save_bad(bad, path)
+        say(f"bad rows: {path} ({counted(len(bad), 'row')})")
+    else:
+        path.unlink(missing_ok=True)
 
 
 def say_derived(instance: Any) -> None:

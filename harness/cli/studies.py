@@ -19,7 +19,7 @@ from schedgap.harness.cli.status import FAILED, OK
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.table import OutputFormat, Selection
 from schedgap.instances.errors import UsageError
-from schedgap.instances.ranges import MOST_THREADS
+from schedgap.instances.ranges import MAX_BAD, MOST_THREADS
 from schedgap.instances.text import counted
 
 
@@ -94,6 +94,15 @@ def say_logs(found: Any) -> None:
         cli.say(f"solver logs: {found.folder / 'logs'} ({counted(len(logs), 'file')})")
 
 
+def say_bad(found: Any) -> Any:
+    """Say where the bad rows of a log are listed, if it had any, and return the results."""
+    from schedgap.instances.importers.rows import BAD_ROWS
+
+    if found.folder and (found.folder / BAD_ROWS).exists():
+        cli.say(f"bad rows: {found.folder / BAD_ROWS}")
+    return found
+
+
 CERTIFY_S = 15.0
 """Default time limit of each bound and of the search, in seconds."""
 
@@ -111,6 +120,7 @@ def certify(
     time_format: catalogue.TimeFormatOption = None,
     timezone: catalogue.TimezoneOption = None,
     max_jobs: catalogue.MaxJobsOption = None,
+    max_bad: catalogue.MaxBadOption = MAX_BAD,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Seconds for each bound and for the search.")] = CERTIFY_S,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
@@ -131,18 +141,19 @@ def certify(
     read: dict[str, Any] = {"nodes": nodes, "by_partition": by_partition, "resource": resource}
     read |= {"time_format": time_format, "timezone": timezone, "max_jobs": max_jobs}
     counts, columns = catalogue.gpu_counts(gpus, of_log=True), catalogue.columns_of(map_)
-    options = Options(columns=columns, gpus=counts, **read)
+    options = Options(columns=columns, gpus=counts, max_bad=max_bad, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
     given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
+    given |= {"max_bad": None if max_bad == MAX_BAD else max_bad}
     given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
     same: dict[str, Any] = {"seed": seed, "limits": limits, "tell": catalogue.say_derived, "given": given, **running}
     if not what_if:
         if base:
             raise UsageError("--base: the policy that --what-if changes; add that option")
-        return run(format_, log, options, objective, **same)
+        return say_bad(run(format_, log, options, objective, **same))
     if objective != "flow":
         raise UsageError(f"--objective {objective}: --what-if compares hours of waiting, which are the objective flow")
-    return changes(format_, log, options, base, **same)
+    return say_bad(changes(format_, log, options, base, **same))
 
 
 @cli.study

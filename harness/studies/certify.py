@@ -29,8 +29,9 @@ from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.simulator.trace import Trace
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
-from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.importers import Options, read_trace
 from schedgap.instances.importers.registry import DEFAULTS
+from schedgap.instances.importers.rows import list_bad
 from schedgap.instances.registry import unknown
 from schedgap.instances.rigid import OBJECTIVES
 from schedgap.instances.schema import Instance
@@ -66,7 +67,8 @@ def certify(
     Parameters
     ----------
     format, log, options
-        The log (:func:`schedgap.instances.importers.import_trace`); its `history` is read whatever the options say.
+        The log (:func:`schedgap.instances.importers.import_trace`); its `history` is read whatever the options say. Its
+        bad rows are listed in the results folder.
     objective
         The objective of the comparison (:data:`schedgap.instances.rigid.OBJECTIVES`).
     seed, limits
@@ -85,11 +87,14 @@ def certify(
     """
     if objective not in OBJECTIVES:
         raise UsageError(unknown("objective", objective, OBJECTIVES))
-    instance = import_trace(format, log, replace(options, history=True))
+    instance, rows = read_trace(format, log, replace(options, history=True))
     tell(instance)
     command = command_line(given or {}, "certify", format, str(log))
     limits = limits or Limits()
-    return compare([instance], methods(objective), ["rigid"], seeds=[seed], limits=limits, command=command, **running)
+    chosen: dict[str, Any] = {"seeds": [seed], "limits": limits, "command": command}
+    found = compare([instance], methods(objective), ["rigid"], **chosen, **running)
+    list_bad(rows, found.folder)
+    return found
 
 
 # ---------------------------------------------------------------- simulations as logs

@@ -5,8 +5,8 @@
 """
 
 from schedgap.instances.discovery import import_submodules
-from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options, import_trace
+from schedgap.instances.importers.registry import IMPORTERS, ImporterSpec, Options, import_trace, read_trace
 
-__all__ = ["IMPORTERS", "ImporterSpec", "Options", "import_trace"]
+__all__ = ["IMPORTERS", "ImporterSpec", "Options", "import_trace", "read_trace"]
 
 import_submodules(__name__)

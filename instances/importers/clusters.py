@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from schedgap.instances.canonical import describe
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers.registry import IMPORTERS, MAX_GANG, ImportedTrace, Options, TraceJob
+from schedgap.instances.importers.rows import FileRows
 from schedgap.instances.importers.table import CONTROL, TraceColumn, check_unique, parse_headed, read_text
 from schedgap.instances.model_catalogue import gpu_type
 from schedgap.instances.schema import Cluster, Instance, Job, Tenant
@@ -91,7 +92,7 @@ def cluster_for(trace: ImportedTrace, jobs: Sequence[TraceJob], options: Options
 
 def read_nodes(path: Path, derived: list[str]) -> Cluster:
     """Return the cluster of an openb node list: identical servers form a group, servers without GPUs are left out."""
-    nodes = parse_headed(path, read_text(path), NODE_COLUMNS)
+    nodes = parse_headed(FileRows(path), read_text(path), NODE_COLUMNS)
     with_gpu = nodes[(nodes["gpu"] > 0) & (nodes["model"] != "")]
     if with_gpu.empty:
         raise InstanceError(f"{path}: no server has both a GPU and a GPU type (columns gpu and model)")
@@ -128,12 +129,6 @@ def chip(name: str) -> str:
     return gpu_type(ALIASES.get(name, name)).name
 
 
-def left_out_notes(left_out: Mapping[str, int], rest: int, noun: str = "job") -> list[str]:
-    """Return a note for each reason why jobs were left out (``1 of 3 jobs left out: …``); `rest` jobs were kept."""
-    total = counted(rest + sum(left_out.values()), noun)
-    return [f"{n} of {total} left out: {reason}" for reason, n in left_out.items() if n > 0]
-
-
 def node_list(path: Path) -> pd.DataFrame:
     """Return ``gpus``, ``type`` and ``server`` (name) of each server of a CSV node list; ``""`` if it lacks these."""
     text = read_text(path)
@@ -143,9 +138,10 @@ def node_list(path: Path) -> pd.DataFrame:
         TraceColumn(gpus, "whole", "a whole number of GPUs, 0 to 10000", high=LARGEST_HOST),
         *(TraceColumn(name, "text", "a name", blank=True, optional=True) for name in rest),
     )
-    nodes = parse_headed(path, text, columns)
+    rows = FileRows(path)
+    nodes = parse_headed(rows, text, columns)
     if rest[-1] in nodes:
-        check_unique(path, nodes[rest[-1]][nodes[rest[-1]] != ""])
+        check_unique(rows, nodes[rest[-1]][nodes[rest[-1]] != ""])
     nodes = nodes.rename(columns=dict(zip((gpus, *rest), NODE_LIST, strict=True)))
     return nodes.assign(**{name: "" for name in NODE_LIST if name not in nodes})
 

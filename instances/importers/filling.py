@@ -29,8 +29,9 @@ from functools import cache
 from typing import Literal
 
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers.clusters import chip, cluster_for, instance_of, left_out_notes
+from schedgap.instances.importers.clusters import chip, cluster_for, instance_of
 from schedgap.instances.importers.registry import REFERENCE, ImportedTrace, Options, TraceJob
+from schedgap.instances.importers.rows import left_out_notes
 from schedgap.instances.model_catalogue import MODELS, CatalogueModel, find, gpu_type, rates_on
 from schedgap.instances.schema import Instance, Job, limits
 from schedgap.instances.text import counted, some
@@ -60,13 +61,17 @@ class Filled:
 
 def to_instance(trace: ImportedTrace, options: Options) -> Instance:
     """Return the instance of a trace, with a note on every filling; raise if no job is left or one does not fit."""
+    trace.rows.check()
+    total = counted(len(trace.jobs) + sum(trace.left_out.values()), "job")
+    derived = [*trace.rows.notes("line" if trace.left_out else "job"), *left_out_notes(trace.left_out, total)]
     if not trace.jobs:
-        reasons = "; ".join(left_out_notes(trace.left_out, 0))
-        raise InstanceError(f"{trace.path}: no job to schedule: {reasons or 'the trace is empty'}")
+        raise InstanceError(f"{trace.rows.path}: no job to schedule: {'; '.join(derived) or 'the trace is empty'}")
     limit = limits.MAX_ITEMS
     if len(trace.jobs) > limit and (options.max_jobs or len(trace.jobs)) > limit:
-        raise InstanceError(f"{trace.path}: {len(trace.jobs)} jobs: an instance holds at most {limit}; set max_jobs")
-    derived = [*left_out_notes(trace.left_out, len(trace.jobs)), *trace.notes]
+        raise InstanceError(
+            f"{trace.rows.path}: {len(trace.jobs)} jobs: an instance holds at most {limit}; set max_jobs"
+        )
+    derived += trace.notes
     jobs = list(trace.jobs)
     if options.hours:
         first = min(job.submit_s for job in jobs)
@@ -78,7 +83,7 @@ def to_instance(trace: ImportedTrace, options: Options) -> Instance:
         derived.append(f"only {counted(len(jobs), 'job')} of {', '.join(map(str, options.gangs))} GPUs")
     if not jobs:
         raise InstanceError(
-            f"{trace.path}: none of {counted(len(trace.jobs), 'job')} has one of these hours and gang sizes"
+            f"{trace.rows.path}: none of {counted(len(trace.jobs), 'job')} has one of these hours and gang sizes"
         )
     jobs = in_order(jobs, options.max_jobs, derived)
     if options.split:
@@ -95,8 +100,8 @@ def to_instance(trace: ImportedTrace, options: Options) -> Instance:
     records = (to_job(f, tenant, types, trace, start) for f, tenant in zip(filled, tenants, strict=True))
     return instance_of(
         trace.format,
-        trace.path,
-        trace.path.stem,
+        trace.rows.path,
+        trace.rows.path.stem,
         options,
         derived,
         tenants,
@@ -109,7 +114,7 @@ def to_instance(trace: ImportedTrace, options: Options) -> Instance:
 def by_split(job: TraceJob, split: Sequence[float], trace: ImportedTrace) -> TraceJob:
     """Return the job with one of Synergy's models: a hash of the id draws a task by the shares, then a model of it."""
     if job.duration_s is None:
-        raise InstanceError(f"{trace.path}: job {job.id} has no duration, which the option split needs")
+        raise InstanceError(f"{trace.rows.path}: job {job.id} has no duration, which the option split needs")
     digest = hashlib.sha256(f"split {job.id}".encode()).digest()
     u, v = (int.from_bytes(part) / 2**64 for part in (digest[:8], digest[8:16]))
     edges = list(itertools.accumulate(split))

@@ -30,6 +30,7 @@ from schedgap.instances.importers.registry import (
     ImporterSpec,
     Options,
 )
+from schedgap.instances.importers.rows import FileRows, left_out_notes
 from schedgap.instances.importers.table import (
     CONTROL,
     KINDS,
@@ -45,7 +46,6 @@ from schedgap.instances.importers.table import (
     parse,
     parse_headed,
     read_text,
-    refuse,
     sifted,
 )
 from schedgap.instances.schema import Instance
@@ -100,28 +100,32 @@ class TableLayout:
         fits = str(len(fields)) in self.places and all(NUMBER.fullmatch(fields[i].strip()) for i in self.numbers)
         return len(fields) if fits else 0
 
-    def read(self, path: Path, options: Options) -> Instance:
+    def read(self, rows: FileRows, options: Options) -> Instance:
         """Return the instance of a trace (see :func:`schedgap.instances.importers.import_trace`)."""
-        text = read_text(path)
-        check_format(path, text, self.id, self.form or self.lacking(first_line(text)))
-        frame = self.table(path, text)
+        text = read_text(rows.path)
+        check_format(rows.path, text, self.id, self.form or self.lacking(first_line(text)))
+        frame = self.table(rows, text)
         named = {c.field: c.name for c in self.columns if c.field and c.name in frame}
         if "id" in named:
-            check_unique(path, frame[named["id"]])
-        frame = frame.assign(id=np.arange(len(frame))).assign(**{key: frame[name] for key, name in named.items()})
+            check_unique(rows, frame[named["id"]])
+            frame = rows.kept(frame)
+        frame = frame.assign(id=rows.positions(frame)).assign(**{key: frame[name] for key, name in named.items()})
         for key in ("submit_s", "duration_s"):
             if key in frame:
                 frame[key] /= self.per_s
-        jobs, left_out, about = MORE.get(self.id, plain)(path, frame, options)
+        jobs, left_out, about = MORE.get(self.id, plain)(rows, frame, options)
         about = {"dated": any(c.field == "submit_s" and c.kind == "date" for c in self.columns), **self.about, **about}
-        return to_instance(ImportedTrace(self.id, path, jobs_of(jobs), left_out, **about), options)
+        return to_instance(ImportedTrace(self.id, rows, jobs_of(jobs), left_out, **about), options)
 
-    def table(self, path: Path, text: str) -> pd.DataFrame:
-        """Return the columns of a table, with or without a header."""
+    def table(self, rows: FileRows, text: str) -> pd.DataFrame:
+        """Return the columns of a table, with or without a header; rows of formats with ids occur once."""
         first = first_line(text)
         width = 0 if self.header_in(first) else self.fields_in(first)
+        unique = any(c.field == "id" or c.name == "job_name" for c in self.columns)
+        if not width:
+            return parse_headed(rows, text, self.columns, unique=unique)
         places = {at: c for at, c in zip(self.places.get(str(width), ()), self.columns, strict=False) if at >= 0}
-        return parse(path, text, places, width, self.delimiter) if width else parse_headed(path, text, self.columns)
+        return parse(rows, text, places, width, self.delimiter, unique=unique)
 
     def lacking(self, line: str) -> str:
         """Return the end of a message: the columns that `line` lacks, and all required columns."""
@@ -131,18 +135,18 @@ class TableLayout:
         return f"{f'no column {missing}; ' if missing else ''}its columns are {', '.join(required)}"
 
 
-def plain(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
+def plain(rows: FileRows, frame: pd.DataFrame, options: Options) -> Jobs:
     """Return a job for each line; a job without an id is named by its position in the file."""
     reasons = {NO_GPU: frame["gpus"] == 0}
     if "duration_s" in frame:
         reasons["they have no duration"] = frame["duration_s"].isna()
-    return *sifted(frame, reasons), {}
+    return rows.leave(frame, reasons), {}, {}
 
 
-def openb(path: Path, pods: pd.DataFrame, options: Options) -> Jobs:
+def openb(rows: FileRows, pods: pd.DataFrame, options: Options) -> Jobs:
     """Return the pods that ran, with the fraction of a GPU that they use."""
     start, end = pods["scheduled_time"], pods["deletion_time"]
-    check_run_times(path, start[pods["gpus"] > 0], end[pods["gpus"] > 0])
+    check_run_times(rows, start[pods["gpus"] > 0], end[pods["gpus"] > 0])
     pods = pods.assign(
         duration_s=end - start,
         gpus_used=pods["gpu_milli"].where(pods["gpus"] == 1) / 1000,
@@ -153,33 +157,36 @@ def openb(path: Path, pods: pd.DataFrame, options: Options) -> Jobs:
         "they were never scheduled (Pending)": start.isna(),
         "they have no deletion time": end.isna(),
     }
-    ran, left_out = sifted(pods, reasons)
+    ran = rows.leave(pods, reasons)
     sharing = int((ran["gpus_used"] < 1).sum())
     note = f"{counted(sharing, 'job')} use a part of a GPU: they get a whole one, and their work is that of the part"
-    return ran, left_out, {"notes": [note] if sharing else []}
+    return ran, {}, {"notes": [note] if sharing else []}
 
 
-def pai2020(path: Path, tasks: pd.DataFrame, options: Options) -> Jobs:
+def pai2020(rows: FileRows, tasks: pd.DataFrame, options: Options) -> Jobs:
     """Return the jobs made up by tasks on GPUs; a job ends with its last task and has that task's status and user."""
     tasks["used"] = tasks["inst_num"].fillna(1) * tasks["plan_gpu"].fillna(0) / 100
     on_gpus = tasks[tasks["used"] > 0]
+    check_run_times(rows, on_gpus["start_time"], on_gpus["end_time"])
+    needed = on_gpus.groupby("job_name")["used"].transform("sum")
+    rows.refuse(needed > MAX_GANG, needed.rename("GPUs of the job"), f"at most {MAX_GANG}")
+    tasks, on_gpus = rows.kept(tasks), rows.kept(on_gpus)
     endless = on_gpus["start_time"].isna() | on_gpus["end_time"].isna()
     unfinished = set(on_gpus.loc[endless, "job_name"])
-    ran = on_gpus[~on_gpus["job_name"].isin(unfinished)]
-    check_run_times(path, ran["start_time"], ran["end_time"])
+    spoiled = {name for row in rows.bad for name in row.content.split(",") if name} & set(on_gpus["job_name"])
+    ran = on_gpus[~on_gpus["job_name"].isin(unfinished | spoiled)]
     grouped = ran.groupby("job_name", sort=False)
     jobs = grouped.agg(submit_s=("start_time", "min"), end=("end_time", "max"), used=("used", "sum"))
     jobs = jobs.join(grouped["gpu_type"].first())
     last = ran.sort_values("end_time", kind="stable").groupby("job_name", sort=False).last()
     jobs = jobs.join(last[["status"]]).join(last[["user"]].set_axis(["tenant"], axis=1) if "user" in last else last[[]])
-    for name, gpus in jobs.loc[jobs["used"] > MAX_GANG, "used"].items():
-        raise InstanceError(f"{path}: job {shown(str(name))}: {gpus:g} GPUs: at most {MAX_GANG} for one job")
     gpus = np.ceil(jobs["used"])
     part = jobs["used"].where(jobs["used"] < gpus)
     jobs = jobs.assign(id=jobs.index, gpus=gpus, gpus_used=part, duration_s=jobs["end"] - jobs["submit_s"])
     left_out = {
         NO_GPU: tasks["job_name"].nunique() - on_gpus["job_name"].nunique(),
         "one of their tasks has no start or no end": len(unfinished),
+        "one of their tasks is a bad row": len(spoiled - unfinished),
     }
     note = (
         f"gangs of {counted(part.count(), 'job')} rounded up to whole GPUs; their work is that of the part they ask for"
@@ -197,41 +204,41 @@ Table = Mapping[str, Mapping[tuple[str, int], float]]
 """Gavel's throughputs: GPU type → (job type, scale factor) → iterations/s of the whole job running alone."""
 
 
-def gavel(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
+def gavel(rows: FileRows, frame: pd.DataFrame, options: Options) -> Jobs:
     """Return the jobs of a trace, with their rates from the throughput table of the options, if any."""
     table = read_table(Path(options.throughputs)) if options.throughputs else {}
     keys = pd.Series(list(zip(frame["model"], frame["gpus"], strict=True)), index=frame.index)
     by_key = {(kind, gpus): rates(kind, int(gpus), table) for kind, gpus in set(keys)}
-    jobs, left_out = of_job_types(frame.assign(rates=keys.map(by_key.__getitem__)))
+    jobs = of_job_types(rows, frame.assign(rates=keys.map(by_key.__getitem__)))
     if not options.throughputs:
-        return jobs, left_out, {}
+        return jobs, {}, {}
     name = Path(options.throughputs).name
     recorded = [key for key, rates in zip(keys.reindex(jobs.index), jobs["rates"], strict=True) if rates]
     notes = [f"rates of {counted(len(recorded), 'job')} from {name}: whole job's / scale factor"]
     if inexact := sum(not all(key in whole for whole in table.values()) for key in recorded):
         n = counted(inexact, "job")
         notes.append(f"{name} lacks the scale factor of {n}: rate of one GPU as at its largest smaller scale factor")
-    return jobs, left_out, {"notes": notes}
+    return jobs, {}, {"notes": notes}
 
 
-def of_job_types(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the jobs that have GPUs, whose tenants are their job types without the batch size, and the others' number.
+def of_job_types(rows: FileRows, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the jobs that have GPUs, whose tenants are their job types without the batch size.
 
     A negative SLO stands for none.
     """
     frame = frame.assign(tenant=frame["model"].str.split(" (", regex=False).str[0])
     if "slo" in frame:
         frame["slo"] = frame["slo"].where(frame["slo"] > 0)
-    return sifted(frame, {NO_GPU: frame["gpus"] == 0})
+    return rows.leave(frame, {NO_GPU: frame["gpus"] == 0})
 
 
-def shockwave(path: Path, frame: pd.DataFrame, options: Options) -> Jobs:
+def shockwave(rows: FileRows, frame: pd.DataFrame, options: Options) -> Jobs:
     """Return the jobs of a trace, whose batch sizes stay what they are at the beginning."""
-    refuse(path, ~frame["mode"].isin(MODES), frame["mode"], "static, accordion or gns")
-    jobs, left_out = of_job_types(frame)
+    rows.refuse(~frame["mode"].isin(MODES), frame["mode"], "static, accordion or gns")
+    jobs = of_job_types(rows, rows.kept(frame))
     changing = int((jobs["mode"] != MODES[0]).sum())
     note = f"the batch size of {counted(changing, 'job')} stays what it is at the beginning; in the trace it changes"
-    return jobs, left_out, {"notes": [note] if changing else []}
+    return jobs, {}, {"notes": [note] if changing else []}
 
 
 def rates(kind: str, gpus: int, table: Table) -> dict[str, float]:
@@ -294,16 +301,19 @@ SHANGHAI_S = 8 * 3600
 """Seconds by which local time in Shanghai is ahead of UTC."""
 
 
-def pai2020_ran(table: TableLayout, path: Path, options: Options) -> Instance:
+def pai2020_ran(table: TableLayout, rows: FileRows, options: Options) -> Instance:
     """Return the instance of a task table with its history; the job table in the same folder has the submissions."""
+    path = rows.path
     text, job_path = read_text(path), path.with_name(path.name.replace("task", "job"))
     check_format(path, text, table.id, table.form)
     if job_path == path or not job_path.exists():
         missing = "the job table (pai_job_table.csv for pai_task_table.csv) is not in the same folder"
         raise InstanceError(f"{path}: {missing}; it says when jobs were submitted")
-    tasks, submitted = table.table(path, text), PAI_JOBS.table(job_path, read_text(job_path))
-    check_unique(job_path, submitted["job_name"])
-    jobs, left_out, _ = pai2020(path, tasks, options)
+    beside = rows.also(job_path)
+    tasks, submitted = table.table(rows, text), PAI_JOBS.table(beside, read_text(job_path))
+    check_unique(beside, submitted["job_name"])
+    submitted = beside.kept(submitted)
+    jobs, left_out, _ = pai2020(rows, tasks, options)
     submissions = submitted.set_index("job_name").reindex(jobs.index)
     lines = pd.Series(tasks.index, tasks["job_name"]).groupby(level=0).min()
     frame = pd.DataFrame(
@@ -324,10 +334,12 @@ def pai2020_ran(table: TableLayout, path: Path, options: Options) -> Instance:
     notes = ["weekdays and times of day are those of Shanghai; dates are not the real ones"]
     if shared:
         notes.append(f"gangs of {counted(shared, 'job')} rounded up to whole GPUs, which no other job shares")
-    return history.to_instance(history.Log(table.id, path, frame, left_out | unknown, tuple(notes)), options)
+    total = counted(len(frame) + sum(left_out.values()) + sum(unknown.values()), "job")
+    notes = [*left_out_notes(left_out | unknown, total), *notes]
+    return history.to_instance(history.Log(table.id, rows, frame, tuple(notes)), options)
 
 
-MORE: Mapping[str, Callable[[Path, pd.DataFrame, Options], Jobs]] = {
+MORE: Mapping[str, Callable[[FileRows, pd.DataFrame, Options], Jobs]] = {
     "gavel": gavel,
     "openb": openb,
     "pai2020": pai2020,

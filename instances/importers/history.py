@@ -16,28 +16,37 @@ A job runs on its pool (a GPU type, or a partition) from its start to its end. R
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import product
 from math import isnan
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 
 from schedgap.instances.arrays import Array
+from schedgap.instances.canonical import shown
 from schedgap.instances.errors import InstanceError, UsageError
-from schedgap.instances.importers.clusters import LARGEST_HOST, held_gpus, instance_of, left_out_notes, node_list
+from schedgap.instances.importers.clusters import LARGEST_HOST, held_gpus, instance_of, node_list
 from schedgap.instances.importers.registry import MAX_DURATION_S, MAX_GANG, Options
-from schedgap.instances.importers.table import CONTROL, NUMBER, refuse, seconds
+from schedgap.instances.importers.rows import REPEATED, FileRows
+from schedgap.instances.importers.table import CONTROL, seconds
 from schedgap.instances.rigid import steps
 from schedgap.instances.schema import Cluster, GpuType, Instance, ServerGroup, limits
 from schedgap.instances.schema.columns import ELSEWHERE as DURATIONS
 from schedgap.instances.schema.columns import GPU_TYPE, HOSTS, PARTITION, REQUESTED, RUNS, Column
 from schedgap.instances.text import counted
 
-UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null"}
+UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null", "NULL", "nan", "NaN", "<none>", "<unknown>", "(null)", "-"}
 """Values that stand for an unknown time in logs."""
+
+ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+"""The zone at the end of a date."""
 
 NEVER_STARTED = "they never started"
 STILL_RUNNING = "they were still running when the log was taken, or their end is not known"
@@ -45,8 +54,11 @@ STILL_RUNNING = "they were still running when the log was taken, or their end is
 ELSEWHERE = "duration:"
 """Prefix of columns with the durations of jobs on another type; the name of the type follows."""
 
+RUN = ("id", "submit", "start", "end", "gpus", "type")
+"""Columns by which two lines are the same run of a job."""
+
 TEXTS = dict.fromkeys(("type", "partition", "user", "status"), "")
-OPTIONAL: Mapping[str, Any] = {**TEXTS, "requested": np.nan, "weight": np.nan}
+OPTIONAL: Mapping[str, Any] = {**TEXTS, "requested": np.nan, "weight": np.nan, "suspended": 0.0}
 """Columns that a log may lack, with their defaults."""
 
 
@@ -60,8 +72,10 @@ class Log:
         ``id``, ``submit``, ``start``, ``end`` (seconds), ``gpus``; any columns of :data:`OPTIONAL`, ``hosts`` (GPUs by
         server name, 0 if the log does not say how many), and ``duration:TYPE`` (seconds on another type, NaN if the job
         cannot run there). A log that records only durations has ``duration`` in place of ``start`` and ``end``.
-    left_out, notes
-        Number of lines left out by reason; notes on the reader's decisions.
+    rows
+        The fates of the file's rows.
+    notes
+        Notes on the reader's decisions.
     unit
         Unit of a gang (``"GPU"``), also the name of a pool that has none.
     capacity, capacity_from
@@ -71,9 +85,8 @@ class Log:
     """
 
     format: str
-    path: Path
+    rows: FileRows
     frame: pd.DataFrame
-    left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unit: str = "GPU"
     capacity: Mapping[str, int] | None = None
@@ -85,53 +98,148 @@ class Log:
         return str(pd.Timestamp(round(time, 6), unit="s"))[:19] if self.dates else f"{time:.15g} s"
 
 
-def times(path: Path, raw: pd.Series, options: Options) -> pd.Series:
-    """Return times as seconds (since 1970 if they are dates), NaN where they are unknown."""
+def times(rows: FileRows, raw: pd.Series, options: Options) -> tuple[pd.Series, pd.Series]:
+    """Return times as seconds (since 1970 if they are dates), NaN where they are unknown, and which name no zone.
+
+    Rows with a value that is no time are bad. A column holds seconds if most of its values are numbers.
+    """
     empty = raw.isin(UNKNOWN)
     if options.time_format:
         try:
             dates = pd.to_datetime(raw.where(~empty), format=options.time_format, errors="coerce", utc=True)
         except ValueError as error:
             raise UsageError(f"--time-format {options.time_format}: {error}") from None
-        values: pd.Series[float] = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+        values: pd.Series = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+        local = pd.Series("%z" not in options.time_format, raw.index)
         right = f"a time of the form {options.time_format}"
-    elif raw[~empty].map(lambda text: NUMBER.fullmatch(text) is not None).all():
-        values, right = pd.to_numeric(raw.where(~empty), errors="coerce"), "seconds"
+    elif 2 * (numbers := pd.to_numeric(raw.where(~empty), errors="coerce")).count() > int((~empty).sum()):
+        values, local, right = numbers, pd.Series(False, raw.index), "seconds"
     else:
-        right = "a date such as 2026-03-02T08:00:05, or seconds; for other forms, set --time-format"
         values = seconds(raw)
-    refuse(path, (values.isna() & ~empty) | (values < 0) | (values > limits.MAX_HORIZON_S), raw, right)
-    return values.astype(float)
+        local = ~raw.str.contains(ZONE) if options.timezone else pd.Series(True, raw.index)
+        right = "a date such as 2026-03-02T08:00:05, or seconds; for other forms, set --time-format"
+    rows.refuse((values.isna() & ~empty) | (values < 0) | (values > limits.MAX_HORIZON_S), raw, right)
+    return values.astype(float), local
 
 
-def durations(path: Path, raw: pd.Series) -> pd.Series:
+def clocks(
+    rows: FileRows,
+    raw: Mapping[str, pd.Series],
+    options: Options,
+    notes: list[str],
+    lasted: pd.Series | None = None,
+) -> pd.DataFrame:
+    """Return the times of runs as seconds, and note how local times were read; impossible runs are bad.
+
+    Times without a zone are those of the option `timezone`, by default UTC. Where a clock shows a time twice (the end
+    of daylight saving), the reading counts by which submission, start and end are in order and the run lasts as long
+    as the log says; where that leaves several, the earliest. A time that a clock skips is read in the same way if that
+    leaves one reading. Other rows are bad.
+
+    Parameters
+    ----------
+    raw
+        Texts of ``submit``, ``start`` and ``end``, as far as the log has them, and of other times.
+    lasted
+        Seconds between start and end according to the log, NaN if it does not say.
+    """
+    read = {name: times(rows, column, options) for name, column in raw.items()}
+    found = pd.DataFrame({name: values for name, (values, _) in read.items()})
+    if options.timezone is not None:
+        zone, twice = zone_of(options.timezone), {}
+        for name, (values, local) in read.items():
+            wall = pd.to_datetime(values, unit="s").where(local)
+            utc = wall.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
+            moved = (utc - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+            twice[name] = local & values.notna() & moved.isna()
+            found[name] = moved.where(local & ~twice[name], values)
+        odd = pd.DataFrame(twice)
+        if odd.to_numpy().any():
+            lines = odd.index[odd.any(axis=1)]
+            due = pd.Series(np.nan, lines) if lasted is None else lasted.reindex(lines)
+            found.loc[lines] = unfolded(rows, raw, found.loc[lines], odd.loc[lines], due, zone, notes)
+    if {"start", "end"} <= set(raw):
+        start, end = raw["start"], raw["end"]
+        early = (found["end"] < found["start"]).to_numpy()
+        if early.any():
+            why = f"before {start.name} = " + start[early].map(shown)
+            rows.refuse(early[early], end[early], why, f"{end.name} is before {start.name}")
+    return found
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone, or raise `UsageError` if there is none of this name."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise UsageError(f"--timezone {name}: no such zone; write for example Europe/Berlin") from None
+
+
+def unfolded(
+    rows: FileRows,
+    raw: Mapping[str, pd.Series],
+    found: pd.DataFrame,
+    twice: pd.DataFrame,
+    lasted: pd.Series,
+    zone: ZoneInfo,
+    notes: list[str],
+) -> pd.DataFrame:
+    """Return the times of rows with a local time that a clock shows twice or never; rows without a reading are bad.
+
+    `found` has the local times where `twice` holds, and the others as seconds since 1970. See :func:`clocks`.
+    """
+    ordered = [name for name in ("submit", "start", "end") if name in raw]
+    texts, tell = pd.DataFrame(raw).reindex(found.index), {name: column.name for name, column in raw.items()}
+    several, told, chosen = 0, {}, {}
+    rows_of = zip(
+        found.index.tolist(), found.to_dict("records"), twice.to_dict("records"), lasted.tolist(), strict=True
+    )
+    for line, local, is_odd, due in rows_of:
+        readings, exists = {str(name): [float(time)] for name, time in local.items()}, True
+        for name in [name for name in readings if is_odd[name]]:
+            wall = datetime(1970, 1, 1) + timedelta(seconds=readings[name][0])
+            both = [wall.replace(tzinfo=zone, fold=fold).astimezone(UTC).timestamp() for fold in (0, 1)]
+            readings[name], exists = sorted(both), exists and both[0] < both[1]
+        fitting = [way for way in product(*(readings[name] for name in ordered)) if _in_order(way, ordered, due)]
+        if not fitting or (not exists and (len(fitting) > 1 or isnan(due))):
+            said = ", ".join(f"{tell[name]} = {shown(texts[name].loc[line])}" for name in ordered)
+            why = "no reading has them in order" if exists else "a clock skips one of these"
+            told[line] = f"{said}: {why}{'' if isnan(due) else f', {due:g} s apart'} ({zone.key})"
+            continue
+        several += len(fitting) > 1
+        best = dict(zip(ordered, min(fitting), strict=True))
+        for name, times in readings.items():  # others, such as the time of eligibility, follow the submission
+            later = [time for time in times if time >= best.get("submit", 0.0)]
+            best.setdefault(name, (later or times)[0])
+        chosen[line] = [best[name] for name in readings]
+    rows.spoil(told, f"their local times are impossible in {zone.key}")
+    if several:
+        notes.append(
+            f"{counted(several, 'line')} with a time that {zone.key} has twice, in order both ways: the earlier counts"
+        )
+    return pd.DataFrame(list(chosen.values()), list(chosen), columns=list(found.columns)).reindex(found.index)
+
+
+def _in_order(way: tuple[float, ...], names: list[str], lasted: float) -> bool:
+    """Return whether times do not decrease, and start and end are `lasted` seconds apart if that is known."""
+    known = [time for time in way if not isnan(time)]
+    at = dict(zip(names, way, strict=True))
+    apart = at.get("end", np.nan) - at.get("start", np.nan)
+    return known == sorted(known) and not abs(apart - lasted) > 1
+
+
+def durations(rows: FileRows, raw: pd.Series) -> pd.Series:
     """Return durations in seconds from plain numbers or ``[d-]h:mm:ss``, NaN where they are unknown or unlimited."""
     empty = raw.isin(UNKNOWN | {"UNLIMITED", "Partition_Limit", "INVALID"})
-    plain = pd.to_numeric(raw.where(~empty), errors="coerce")
-    parts = raw.str.extract(r"^(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d{1,9})?))?$")
-    clock = parts.astype(float).fillna({"d": 0, "s": 0}) @ np.array([86400, 3600, 60, 1])
-    values: pd.Series = plain.fillna(clock)
+    values: pd.Series = pd.to_numeric(raw.where(~empty), errors="coerce").astype(float)
+    if (clock := values.isna() & ~empty).any():
+        parts = raw[clock].str.extract(
+            r"^(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d{1,9})?))?$"
+        )
+        values[clock] = parts.astype(float).fillna({"d": 0, "s": 0}) @ np.array([86400, 3600, 60, 1])
     right = f"a duration in seconds or as h:mm:ss, 0 to {MAX_DURATION_S:g} s"
-    refuse(path, (values.isna() & ~empty) | (values < 0) | (values > MAX_DURATION_S), raw, right)
+    rows.refuse((values.isna() & ~empty) | (values < 0) | (values > MAX_DURATION_S), raw, right)
     return values
-
-
-def to_utc(log: Log, options: Options) -> tuple[pd.DataFrame, float]:
-    """Return the log with times converted from the user's zone to UTC, and the zone's offset at the first line."""
-    frame, names = log.frame, [name for name in ("submit", "start", "end") if name in log.frame]
-    if options.timezone is None:
-        return frame, 0.0
-    offset = 0.0
-    for name in names:
-        wall = pd.to_datetime(frame[name], unit="s")
-        try:
-            utc = wall.dt.tz_localize(options.timezone, ambiguous=False, nonexistent="shift_forward")
-        except (KeyError, ValueError, OSError):
-            raise UsageError(f"--timezone {options.timezone}: no such zone; write for example Europe/Berlin") from None
-        moved = (utc - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
-        offset = float((frame[name] - moved).iloc[0]) if name == "submit" else offset
-        frame = frame.assign(**{name: moved})
-    return frame, offset
 
 
 def to_instance(log: Log, options: Options) -> Instance:
@@ -139,12 +247,13 @@ def to_instance(log: Log, options: Options) -> Instance:
 
     It raises `InstanceError` if a line is invalid or nothing ran, and `UsageError` if an option does not suit this log.
     """
-    frame, offset = to_utc(log, options)
-    derived = left_out_notes(log.left_out, len(log.frame), "line")
+    notes: list[str] = []
+    frame = _jobs(log, _checked(log, log.rows.kept(log.frame), notes), notes)
+    log.rows.check()
+    derived = [*log.rows.notes(), *log.notes]
     if frame.empty:
-        raise InstanceError(f"{log.path}: no job ran: {'; '.join(derived) or 'the log is empty'}")
-    derived += log.notes
-    frame = _jobs(log, _checked(log, frame, derived), derived)
+        raise InstanceError(f"{log.rows.path}: no job ran: {'; '.join(derived) or 'the log is empty'}")
+    derived += notes
     ids, limit = frame["id"].drop_duplicates(), min(options.max_jobs or limits.MAX_ITEMS, limits.MAX_ITEMS)
     if len(ids) > limit:
         derived.append(f"only the first {limit} of {counted(len(ids), 'job')} by submission")
@@ -158,9 +267,13 @@ def to_instance(log: Log, options: Options) -> Instance:
     if frame["weight"].isna().any():
         frame["weight"] = frame["weight"].fillna(frame["gpus"])
         derived.append(f"the weight of a job is its number of {log.unit}s: the log has no weights")
-    name, users = Path(log.path.name.removesuffix(".gz")).stem, filter(None, frame["user"])
-    began = origin + offset if log.dates else None
-    jobs = _columns(frame, origin)
+    path = log.rows.path
+    name, users = Path(path.name.removesuffix(".gz")).stem, filter(None, frame["user"])
+    began = origin if log.dates else None
+    if log.dates and options.timezone:
+        shift = datetime.fromtimestamp(origin, zone_of(options.timezone)).utcoffset()
+        began = origin + shift.total_seconds() if shift else origin
+    jobs = _columns(_interrupted(frame), origin)
     groups = [ServerGroup(name=n, count=1, gpu_type=pool, gpus=gpus) for n, (pool, gpus) in servers.items()]
     for pool, total in capacity.items():
         number = total - sum(gpus for kind, gpus in servers.values() if kind == pool)
@@ -169,53 +282,75 @@ def to_instance(log: Log, options: Options) -> Instance:
             groups.append(ServerGroup(name=pool, count=hosts, gpu_type=pool, gpus=number // hosts))
     cluster = Cluster(gpu_types=tuple(GpuType(name=pool) for pool in capacity), servers=tuple(groups))
     about: dict[str, Any] = {"cluster": cluster, "began_s": began}
-    return instance_of(log.format, log.path, name, options, derived, users, jobs, **about)
+    return instance_of(log.format, path, name, options, derived, users, jobs, **about)
 
 
 def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
-    """Return the lines with all columns; raise `InstanceError` on an invalid id, gang or time."""
+    """Return the lines with all columns; those with an invalid id, gang or time are bad."""
+    rows = log.rows
     frame = frame.assign(**{name: value for name, value in OPTIONAL.items() if name not in frame})
-    refuse(log.path, frame["submit"].isna(), frame["submit"], "a time; every job needs a submission time")
+    rows.refuse(frame["submit"].isna(), frame["submit"], "a time; every job needs a submission time")
     gangs = f"a whole number of {log.unit}s, 1 to {MAX_GANG}"
-    refuse(log.path, ~frame["gpus"].between(1, MAX_GANG) | (frame["gpus"] % 1 != 0), frame["gpus"], gangs)
+    rows.refuse(~frame["gpus"].between(1, MAX_GANG) | (frame["gpus"] % 1 != 0), frame["gpus"], gangs)
     right = "the id of a job: text without control characters, at most 190 long"
     names = frame["id"].str
-    refuse(log.path, names.contains(CONTROL) | ~names.len().between(1, 190), frame["id"], right)
+    rows.refuse(names.contains(CONTROL) | ~names.len().between(1, 190), frame["id"], right)
     if "start" not in frame:
-        return frame.assign(start=np.nan, end=np.nan)
-    wrong = (frame["end"] < frame["start"]) | (frame["end"] - frame["start"] > MAX_DURATION_S)
-    right = f"after the start, by at most {MAX_DURATION_S:g} s (local times with daylight saving need --timezone)"
-    if wrong.any():
-        refuse(log.path, wrong, frame["end"].map(log.moment), right)
+        return rows.kept(frame.assign(start=np.nan, end=np.nan))
+    frame = rows.kept(frame)
+    frame = frame.assign(duration=frame["end"] - frame["start"] - frame["suspended"])
+    long = frame[(frame["duration"] < 0) | (frame["end"] - frame["start"] > MAX_DURATION_S)]
+    if len(long):
+        why = "after the start at " + long["start"].map(log.moment) + f", by 0 to {MAX_DURATION_S:g} s"
+        rows.refuse(
+            [True] * len(long), long["end"].map(log.moment), why, "their end is not after their start, or too late"
+        )
+        frame = rows.kept(frame)
     early = frame["start"] < frame["submit"]
     if early.any():
         worst = float((frame["submit"] - frame["start"]).max())
-        note = "started before their submission (by up to {:g} s): they count as submitted at their start"
-        derived.append(f"{counted(int(early.sum()), 'job')} {note.format(worst)}")
+        count, jobs = int(early.sum()), counted(int(early.sum()), "job")
+        their, they = ("its", "it counts") if count == 1 else ("their", "they count")
+        derived.append(
+            f"{jobs} started before {their} submission (by up to {worst:g} s): {they} as submitted at the start"
+        )
         frame = frame.assign(submit=np.fmin(frame["submit"], frame["start"]))
-    return frame.assign(duration=frame["end"] - frame["start"])
+    return frame
+
+
+def once(rows: FileRows, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of jobs without those that another line has, too; runs of one job that overlap are bad."""
+    twice = frame["id"].duplicated(keep=False)
+    if not twice.any():
+        return frame
+    again = frame[twice]
+    same = again.duplicated([name for name in RUN if name in again])
+    again = rows.leave(again, {REPEATED: same}).sort_values(["id", "start"], kind="stable")
+    overlap = (again["id"] == again["id"].shift()) & ~(again["start"] >= again["end"].shift())
+    wrong = again["id"].isin(again.loc[overlap, "id"])
+    right = "several lines with this id, whose runs overlap; a job runs once at a time"
+    rows.refuse(wrong, again["id"], right, "runs of one job overlap")
+    return rows.kept(frame)
 
 
 def _jobs(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
     """Return the lines in the order of submission, with new ids for parts of jobs that count as separate jobs."""
+    frame = once(log.rows, frame)
     twice = frame["id"].duplicated(keep=False)
     if twice.any():
         again = frame[twice].sort_values(["id", "start"], kind="stable")
         same = again["id"] == again["id"].shift()
         before = again["end"].shift()
-        overlap = same & ~(again["start"] >= before)
-        right = "already used in a line whose run overlaps this one; a job runs once at a time"
-        refuse(log.path, overlap, again["id"], right)
         changed = same & ((again["gpus"] != again["gpus"].shift()) | (again["type"] != again["type"].shift()))
         part = changed.groupby(again["id"]).cumsum()
         submit = again.groupby("id")["submit"].transform("min").where(part == 0)
         submit = submit.fillna(before.where(changed)).groupby([again["id"], part]).transform("first")
         again = again.assign(submit=submit, id=again["id"].where(part == 0, again["id"] + "~" + (part + 1).astype(str)))
-        refuse(log.path, again["id"].isin(frame["id"][~twice]), again["id"], "already the id of another job")
+        log.rows.refuse(again["id"].isin(frame["id"][~twice]), again["id"], "already the id of another job")
         if changed.any():
             parts = counted(int(changed.sum()), "part")
             derived.append(f"{parts} of jobs on other {log.unit}s than the part before: separate jobs")
-        frame = pd.concat([frame[~twice], again])
+        frame = log.rows.kept(pd.concat([frame[~twice], again]))
     return frame.sort_values(["submit", "start"], kind="stable")
 
 
@@ -327,6 +462,23 @@ def _peak(lines: pd.DataFrame, room: int) -> tuple[int, float, int]:
     peak = int(used.max())
     first = int((used > (room if room and peak > room else peak - 1)).argmax())
     return peak, float(at[first]), largest
+
+
+def _interrupted(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines, with two for a run in which its job was suspended: in the middle, since the log has no time."""
+    away = frame["suspended"].to_numpy(float)
+    if not away.any():
+        return frame
+    place = np.repeat(np.arange(len(frame)), 1 + (away > 0))
+    second = np.concatenate([[False], place[1:] == place[:-1]])
+    first = np.concatenate([second[1:], [False]])
+    twice = frame.iloc[place]
+    half = twice["duration"] / 2
+    return twice.assign(
+        end=twice["end"].where(~first, twice["start"] + half),
+        start=twice["start"].where(~second, twice["end"] - half),
+        duration=twice["duration"].where(~(first | second), half),
+    )
 
 
 def _columns(frame: pd.DataFrame, origin: float) -> dict[str, Column]:

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers import history
 from schedgap.instances.importers.registry import NO_GPU, Options
+from schedgap.instances.importers.rows import FileRows
 from schedgap.instances.importers.sacct import hosts
-from schedgap.instances.importers.table import first_line, framed, read_text, refuse, sifted, split
+from schedgap.instances.importers.table import first_line, framed, header_of, lines_of, quoted, read_text
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
 
@@ -32,13 +33,13 @@ KNOWN = (
 )
 
 
-def read_as(format: str, columns: Mapping[str, str], path: Path, options: Options) -> Instance:
+def read_as(format: str, columns: Mapping[str, str], rows: FileRows, options: Options) -> Instance:
     """Return the instance of a log in `format`, whose columns are mapped by `columns`."""
-    text = read_text(path)
-    return history.to_instance(log_of(format, path, table(path, text, columns), options), options)
+    lines = table(rows, read_text(rows.path), columns)
+    return history.to_instance(log_of(format, rows, lines, options), options)
 
 
-def read(path: Path, options: Options) -> Instance:
+def read(rows: FileRows, options: Options) -> Instance:
     """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`).
 
     It raises `UsageError` if the user's map of columns is incomplete or has an unknown name.
@@ -54,33 +55,33 @@ def read(path: Path, options: Options) -> Instance:
     held = [name for name in HELD if name in columns]
     if len(held) > 1:
         raise UsageError(f"--map: {' and '.join(held)} all give the size of a job; map only one of them")
-    return read_as("csv", columns, path, options)
+    return read_as("csv", columns, rows, options)
 
 
-def table(path: Path, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Return the mapped columns as text, indexed by line number."""
-    head = first_line(text)
-    delimiter = max(",;\t", key=head.count)
-    lines = split(path, text, delimiter, '"')
-    _, header = next(lines)
+def table(rows: FileRows, text: str, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return the mapped columns as text, indexed by line number; if jobs have ids, each line occurs once."""
+    delimiter = max(",;\t", key=first_line(text).count)
+    header = header_of(rows.path, text, delimiter)
     if absent := [name for name, column in columns.items() if column not in header]:
         problem = f"{absent[0]}: {unknown('column', columns[absent[0]], header)}"
         remedy = f"--map {','.join(f'{name}=…' for name in absent)}; the header has {', '.join(header)}"
-        raise InstanceError(f"{path}: line 1: {problem} ({remedy[:300]})")
-    return framed(path, lines, {name: header.index(column) for name, column in columns.items()}, len(header))
+        raise InstanceError(f"{rows.path}: line 1: {problem} ({remedy[:300]})")
+    places = {name: header.index(column) for name, column in columns.items()}
+    return framed(rows, lines_of(text), places, delimiter, quoted(delimiter, len(header)), unique="id" in columns)
 
 
-def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> history.Log:
+def log_of(format: str, rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log:
     """Return the log in the lines of a table."""
+    notes: list[str] = []
     frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
-    for name in [name for name in ("submit", "start", "end") if name in lines]:
-        frame[name] = history.times(path, lines[name], options)
     for name in lines.columns[lines.columns.str.match(f"(duration|wait|requested)$|{history.ELSEWHERE}")]:
-        frame[name] = history.durations(path, lines[name])
+        frame[name] = history.durations(rows, lines[name])
+    known = {name: lines[name] for name in ("submit", "start", "end") if name in lines}
+    frame = frame.assign(**history.clocks(rows, known, options, notes, frame.get("duration")))
     held = next(name for name in HELD if name in lines)
     for name in [name for name in (held, "weight") if name in lines]:
         numbers = pd.to_numeric(lines[name], errors="coerce")
-        refuse(path, ~(numbers >= 0), lines[name], "a number, 0 or more")
+        rows.refuse(~((numbers >= 0) & (numbers < np.inf)), lines[name], "a number, 0 or more")
         frame[name] = numbers
     frame["gpus"] = frame[held]
     if "server" in lines:
@@ -90,6 +91,6 @@ def log_of(format: str, path: Path, lines: pd.DataFrame, options: Options) -> hi
     if "end" not in lines:
         frame["end"] = frame["start"] + frame["duration"]
     reasons = {history.NEVER_STARTED: frame["start"].isna(), history.STILL_RUNNING: frame["end"].isna()}
-    frame, left_out = sifted(frame, reasons | {NO_GPU.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0})
+    frame = rows.leave(frame, reasons | {NO_GPU.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0})
     dates = bool((frame["submit"] > 1e8).all())
-    return history.Log(format, path, frame, left_out, (), HELD[held], dates=dates)
+    return history.Log(format, rows, frame, tuple(notes), HELD[held], dates=dates)

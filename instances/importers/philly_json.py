@@ -14,11 +14,11 @@ UTC); a missing one is null, empty or ``None``.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from pathlib import Path
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -27,8 +27,10 @@ from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history, registry
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.registry import NO_GPU, ImportedTrace, Options
-from schedgap.instances.importers.table import CONTROL, check_format, jobs_of, read_text, seconds, sifted
+from schedgap.instances.importers.rows import FileRows, left_out_notes
+from schedgap.instances.importers.table import CONTROL, check_format, check_unique, jobs_of, read_text, seconds
 from schedgap.instances.schema import Instance, Name, rule
+from schedgap.instances.text import counted
 
 NEVER_RAN = "none of their attempts has both a start and an end"
 DATE = "a date such as 2017-10-07 01:12:09"
@@ -68,6 +70,7 @@ class LoggedJob(PhillyEntry):
 
 
 LOG = TypeAdapter(tuple[LoggedJob, ...])
+ONE = TypeAdapter(LoggedJob)
 
 
 def recognise(line: str) -> int:
@@ -75,97 +78,118 @@ def recognise(line: str) -> int:
     return int(line.lstrip().startswith("["))
 
 
-def read(path: Path, options: Options) -> Instance:
+def read(rows: FileRows, options: Options) -> Instance:
     """Return the instance of a raw Philly log (see :func:`schedgap.instances.importers.import_trace`)."""
-    return to_instance(trace_of(path, parsed(path)), options)
+    log = parsed(rows)
+    jobs, _ = checked(rows, log)
+    ran = rows.leave(jobs, {NO_GPU: jobs["gpus"] == 0, NEVER_RAN: jobs["duration_s"].isna()})
+    trace = ImportedTrace("philly_json", rows, jobs_of(ran), tenants="virtual clusters", dated=True)
+    return to_instance(trace, options)
 
 
-def parsed(path: Path) -> tuple[LoggedJob, ...]:
-    """Return the jobs of a file, or raise `InstanceError` with the first wrong field."""
-    text = read_text(path)
-    check_format(path, text, "philly_json", "the file is a JSON list of jobs")
+def parsed(rows: FileRows) -> dict[int, LoggedJob]:
+    """Return the valid jobs of a file by their number in it, from 1; the others are bad."""
+    text, rows.at = read_text(rows.path), "record"
+    check_format(rows.path, text, "philly_json", "the file is a JSON list of jobs")
+    log, problems = {}, {}
     try:
-        return LOG.validate_json(text)
+        log = dict(enumerate(LOG.validate_json(text), 1))
     except ValidationError as error:
-        raise InstanceError(f"{path}: {describe(error, LoggedJob)}") from None
+        if not any(detail["loc"] for detail in error.errors()):
+            raise InstanceError(f"{rows.path}: {describe(error, LoggedJob)}") from None
+    else:
+        rows.begin(list(log), lambda number: json.dumps(json.loads(text)[number - 1]))
+        return log
+    records = json.loads(text)
+    rows.begin(range(1, len(records) + 1), lambda number: json.dumps(records[number - 1]))
+    for number, record in enumerate(records, 1):
+        try:
+            log[number] = ONE.validate_json(json.dumps(record))
+        except ValidationError as error:
+            problems[number] = describe(error, LoggedJob)
+    rows.spoil(problems, "their fields are not those of a job")
+    return log
 
 
-def read_history(path: Path, options: Options) -> Instance:
+def read_history(rows: FileRows, options: Options) -> Instance:
     """Return the instance of a raw Philly log with its attempts as they ran; a retried job continues."""
-    log = parsed(path)
-    trace_of(path, log)  # raises on duplicate ids and on gangs that are too large
-    ran = attempts(path, log)
-    jobs = [log[i] for i in ran["job"]]
+    log = parsed(rows)
+    jobs, ran = checked(rows, log)
+    tried = [sum(len(log[number].attempts) for number in jobs.index), len(ran)]
+    ran = ran[ran["gpus"] > 0]
+    jobs = rows.leave(jobs, {NEVER_RAN: pd.Series(~jobs.index.isin(ran["job"]), jobs.index)})
+    ran = ran[ran["job"].isin(jobs.index)]
+    of = [log[number] for number in ran["job"]]
     frame = ran.assign(
-        id=[job.jobid for job in jobs],
-        submit=dates(path, [f"[{i}].submitted_time" for i in ran["job"]], [job.submitted_time for job in jobs]),
-        user=[clean_name(job.user) for job in jobs],
-        partition=[job.vc or "" for job in jobs],
-        status=[job.status or "" for job in jobs],
-    ).set_axis(range(1, len(ran) + 1), axis=0)
-    frame, without = sifted(frame, {NO_GPU: frame["gpus"] == 0})
-    left_out = {NEVER_RAN: sum(len(job.attempts) for job in log) - len(ran)} | without
-    return history.to_instance(history.Log("philly_json", path, frame, left_out), options)
+        id=[job.jobid for job in of],
+        submit=jobs["submit_s"].reindex(ran["job"]).to_numpy(),
+        user=[clean_name(job.user) for job in of],
+        partition=[job.vc or "" for job in of],
+        status=[job.status or "" for job in of],
+    ).set_index("job")
+    left_out = {"they have no start or no end": tried[0] - tried[1], NO_GPU: tried[1] - len(ran)}
+    notes = left_out_notes(left_out, counted(tried[0], "attempt"))
+    return history.to_instance(history.Log("philly_json", rows, frame, tuple(notes)), options)
 
 
-def trace_of(path: Path, log: Sequence[LoggedJob]) -> ImportedTrace:
-    """Return the trace of the jobs that had GPUs and ran, with counts of the others."""
-    first: dict[str, int] = {}
-    gangs = []
-    for i, job in enumerate(log):
-        if first.setdefault(job.jobid, i) != i:
-            right = f"already used by [{first[job.jobid]}]; each id occurs once"
-            raise InstanceError(f"{path}: [{i}].jobid = {shown(job.jobid)}: {right}")
-        sizes = (sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts)
-        gangs.append(next((size for size in sizes if size > 0), 0))
-        if gangs[-1] > registry.MAX_GANG:
-            raise InstanceError(f"{path}: [{i}].attempts: {gangs[-1]} GPUs: at most {registry.MAX_GANG} for one job")
-    submitted = dates(path, [f"[{i}].submitted_time" for i in range(len(log))], [job.submitted_time for job in log])
-    frame = pd.DataFrame(
+def checked(rows: FileRows, log: Mapping[int, LoggedJob]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the good jobs, indexed by number, and their attempts (:func:`attempts`); the other jobs are bad."""
+    ids = pd.Series([job.jobid for job in log.values()], list(log), name="jobid")
+    check_unique(rows, ids)
+    sizes = [[sum(len(server.gpus) for server in attempt.detail) for attempt in job.attempts] for job in log.values()]
+    gangs = pd.Series([next((n for n in own if n > 0), 0) for own in sizes], list(log), name="GPUs of an attempt")
+    rows.refuse(gangs > registry.MAX_GANG, gangs, f"at most {registry.MAX_GANG}")
+    submitted = dates(rows, list(log), ["submitted_time"] * len(log), [job.submitted_time for job in log.values()])
+    ran = attempts(rows, log)
+    jobs = pd.DataFrame(
         {
-            "id": [job.jobid for job in log],
+            "id": ids,
             "submit_s": submitted,
             "gpus": gangs,
-            "tenant": [job.vc or "" for job in log],
-            "duration_s": attempts(path, log).groupby("job")["lasted"].sum().reindex(range(len(log))),
-            "status": [job.status for job in log],
+            "tenant": [job.vc or "" for job in log.values()],
+            "duration_s": ran.groupby("job")["lasted"].sum().reindex(list(log)),
+            "status": [job.status for job in log.values()],
         }
     )
-    jobs, left_out = sifted(frame, {NO_GPU: frame["gpus"] == 0, NEVER_RAN: frame["duration_s"].isna()})
-    return ImportedTrace("philly_json", path, jobs_of(jobs), left_out, tenants="virtual clusters", dated=True)
+    jobs = rows.kept(jobs)
+    return jobs, ran[ran["job"].isin(jobs.index)]
 
 
-def attempts(path: Path, log: Sequence[LoggedJob]) -> pd.DataFrame:
-    """Return a row for each attempt with a start and an end: index of its job, times in seconds, GPUs, hosts."""
+def attempts(rows: FileRows, log: Mapping[int, LoggedJob]) -> pd.DataFrame:
+    """Return a row for each attempt with a start and an end: number of its job, times in seconds, GPUs, hosts."""
     ran = [
-        (i, f"[{i}].attempts[{a}]", attempt)
-        for i, job in enumerate(log)
+        (number, f"attempts[{a}]", attempt)
+        for number, job in log.items()
         for a, attempt in enumerate(job.attempts)
         if attempt.start_time not in NO_DATE and attempt.end_time not in NO_DATE
     ]
-    start = dates(path, [f"{place}.start_time" for _, place, _ in ran], [attempt.start_time for *_, attempt in ran])
-    end = dates(path, [f"{place}.end_time" for _, place, _ in ran], [attempt.end_time for *_, attempt in ran])
+    of = [number for number, *_ in ran]
+    start = dates(rows, of, [f"{place}.start_time" for _, place, _ in ran], [one.start_time for *_, one in ran])
+    end = dates(rows, of, [f"{place}.end_time" for _, place, _ in ran], [one.end_time for *_, one in ran])
     hosts = [{clean_name(s.ip): len(s.gpus) for s in attempt.detail if s.ip and s.gpus} for *_, attempt in ran]
     gpus = [sum(len(server.gpus) for server in attempt.detail) for *_, attempt in ran]
-    rows = pd.DataFrame({"job": [i for i, *_ in ran], "start": start, "end": end, "gpus": gpus, "hosts": hosts})
-    rows["lasted"] = rows["end"] - rows["start"]
-    wrong = (rows["lasted"] < 0) | (rows.groupby("job")["lasted"].cumsum() > registry.MAX_DURATION_S)
-    if wrong.any():
-        _, place, attempt = ran[int(wrong.argmax())]
-        right = (
+    table = pd.DataFrame({"job": of, "start": start, "end": end, "gpus": gpus, "hosts": hosts})
+    table["lasted"] = table["end"] - table["start"]
+    wrong = (table["lasted"] < 0) | (table.groupby("job")["lasted"].cumsum() > registry.MAX_DURATION_S)
+    told: dict[int, str] = {}
+    for at in np.flatnonzero(wrong):
+        number, place, attempt = ran[at]
+        after = (
             f"after start_time = {shown(attempt.start_time)}; all attempts take {registry.MAX_DURATION_S:g} s at most"
         )
-        raise InstanceError(f"{path}: {place}.end_time = {shown(attempt.end_time)}: {right}")
-    return rows
+        told.setdefault(number, f"{place}.end_time = {shown(attempt.end_time)}: {after}")
+    rows.spoil(told, "an attempt ends before its start, or they ran for too long")
+    return table
 
 
-def dates(path: Path, places: Sequence[str], texts: Sequence[str | None]) -> list[float]:
-    """Return dates as seconds since 1970, or raise `InstanceError` with the place of the first wrong one."""
-    values = seconds(pd.Series(texts, dtype=object)).tolist()
-    for place, text, number in zip(places, texts, values, strict=True):
-        if math.isnan(number) or number < 0:
-            raise InstanceError(f"{path}: {place} = {shown(text)}: {DATE}")
-    return values
+def dates(rows: FileRows, of: Sequence[int], places: Sequence[str], texts: Sequence[str | None]) -> list[float]:
+    """Return dates as seconds since 1970; a job with a wrong one is bad. `places` names the fields in jobs `of`."""
+    values = seconds(pd.Series(texts, dtype=object))
+    told: dict[int, str] = {}
+    for at in np.flatnonzero(~(values >= 0)).tolist():
+        told.setdefault(of[at], f"{places[at]} = {shown(texts[at])}: {DATE}")
+    rows.spoil(told, f"one of their times is no date ({DATE})")
+    return values.tolist()
 
 
 def clean_name(value: Any) -> str:

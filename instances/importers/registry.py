@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from schedgap.instances.errors import UsageError
+from schedgap.instances.importers.rows import FileRows
+from schedgap.instances.ranges import MAX_BAD
 from schedgap.instances.registry import Registry
 from schedgap.instances.schema import Instance
 
@@ -53,6 +55,9 @@ class Options:
         Resource of a Slurm log that counts as GPUs: ``gpus``, ``cpus`` or ``nodes``; by default the first that it has.
     by_partition
         Whether each partition has its own GPUs.
+    max_bad
+        Largest percentage of rows that may be bad (unreadable or impossible); they are left out. One bad row is
+        accepted, unless this is 0.
     """
 
     max_jobs: int | None = None
@@ -72,6 +77,7 @@ class Options:
     timezone: str | None = None
     resource: str | None = None
     by_partition: bool = False
+    max_bad: float = MAX_BAD
 
 
 DEFAULTS = Options()
@@ -86,12 +92,14 @@ class ImporterSpec:
     layout
         Description of the format: columns, units, peculiarities, and how they are read.
     read
-        ``read(path, options)`` returns the instance or raises :class:`~schedgap.instances.errors.InstanceError`.
+        ``read(rows, options)`` returns the instance of the file ``rows.path`` and notes what becomes of its rows
+        (:class:`~schedgap.instances.importers.rows.FileRows`), or raises
+        :class:`~schedgap.instances.errors.InstanceError`.
     recognise
         ``recognise(first_line)`` returns how many columns of this format the first line of a file has; 0 if the file
         does not have this format.
     history
-        ``history(path, options)`` is `read` including when jobs started and ended; ``None`` for traces without that.
+        ``history(rows, options)`` is `read` including when jobs started and ended; ``None`` for traces without that.
     """
 
     id: str
@@ -99,9 +107,9 @@ class ImporterSpec:
     layout: str
     source: str
     licence: str
-    read: Callable[[Path, Options], Instance]
+    read: Callable[[FileRows, Options], Instance]
     recognise: Callable[[str], int]
-    history: Callable[[Path, Options], Instance] | None = None
+    history: Callable[[FileRows, Options], Instance] | None = None
 
 
 IMPORTERS: Registry[ImporterSpec] = Registry("importer")
@@ -161,8 +169,12 @@ class ImportedTrace:
 
     Attributes
     ----------
+    rows
+        The fates of the file's rows.
+    jobs
+        Jobs in the order of the file.
     left_out
-        Number of jobs left out by reason; the others are `jobs`, in the order of the file.
+        Number of jobs left out by reason, in formats where a job is no row of the file.
     notes
         Decisions of the importer, one sentence each.
     tenants
@@ -179,7 +191,7 @@ class ImportedTrace:
     """
 
     format: str
-    path: Path
+    rows: FileRows
     jobs: Sequence[TraceJob]
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -201,7 +213,7 @@ def import_trace(format: str, path: str | Path, options: Options = DEFAULTS) -> 
     -------
     Instance
         Jobs in the order of arrival, the first at 0 s, without a horizon. Each sentence of its `derived` says what was
-        left out or filled in by rule.
+        left out or filled in by rule. Rows that cannot be read or are impossible are left out, too.
 
     Raises
     ------
@@ -210,15 +222,21 @@ def import_trace(format: str, path: str | Path, options: Options = DEFAULTS) -> 
     UsageError
         If an option is out of range, contradicts another, or does not suit the format.
     InstanceError
-        If the file cannot be read in that format; the message names the file, line and field, and says what would be
-        right.
+        If the file cannot be read in that format, or more of its rows are bad than `max_bad` allows; the message names
+        the file, line and field, and says what would be right.
     """
+    return read_trace(format, path, options)[0]
+
+
+def read_trace(format: str, path: str | Path, options: Options = DEFAULTS) -> tuple[Instance, FileRows]:
+    """Return the instance of a real trace, and what became of each row of its file; see :func:`import_trace`."""
     spec = IMPORTERS.get(format)
     check_options(options, spec)
     if options.history and spec.history is None:
         raise UsageError(f"{spec.id}: traces of this format do not record when jobs started and ended")
     read = spec.history if options.history and spec.history else spec.read
-    return read(Path(path), options)
+    rows = FileRows(Path(path), options.max_bad)
+    return read(rows, options), rows
 
 
 def check_options(options: Options, spec: ImporterSpec) -> None:
@@ -246,6 +264,8 @@ def check_options(options: Options, spec: ImporterSpec) -> None:
 
 def _check_jobs(options: Options) -> None:
     """Raise `UsageError` on the first option about jobs that is out of range."""
+    if not 0 <= options.max_bad <= 100:
+        raise UsageError(f"max_bad = {options.max_bad:g}: a percentage of rows, 0 to 100")
     if options.max_jobs is not None and options.max_jobs < 1:
         raise UsageError(f"max_jobs = {options.max_jobs}: keep at least one job")
     if options.hours is not None and not 0 <= options.hours[0] < options.hours[1]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from pathlib import Path
 
 import pandas as pd
 
@@ -25,7 +24,8 @@ from schedgap.instances import canonical
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.history import Log, to_instance
 from schedgap.instances.importers.registry import Options
-from schedgap.instances.importers.table import check_format, decoded, framed, refuse, sifted
+from schedgap.instances.importers.rows import FileRows
+from schedgap.instances.importers.table import check_format, check_unique, decoded, framed, lines_of, single
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
 
@@ -47,8 +47,9 @@ def recognise(line: str) -> int:
     return len(fields) * (len(fields) == len(FIELDS) and all(re.fullmatch(r"-?\d+(\.\d+)?", f) for f in fields))
 
 
-def read(path: Path, options: Options) -> Instance:
+def read(rows: FileRows, options: Options) -> Instance:
     """Return the instance of a log, gzipped or not (see :func:`schedgap.instances.importers.import_trace`)."""
+    path = rows.path
     content = canonical.read_bytes(path)
     if content[:2] == b"\x1f\x8b":
         max_bytes = canonical.MAX_FILE_MB * 1_000_000
@@ -62,26 +63,27 @@ def read(path: Path, options: Options) -> Instance:
     # Names in the archive's headers are in various encodings.
     text = decoded(path, content, "latin-1", "lines of 18 numbers")
     check_format(path, text, "swf", "a line has 18 numbers, a header begins with ;")
-    return to_instance(log_of(path, text, options), options)
+    return to_instance(log_of(rows, text, options), options)
 
 
-def table(path: Path, text: str) -> pd.DataFrame:
+def table(rows: FileRows, text: str) -> pd.DataFrame:
     """Return the fields of each line as numbers, indexed by line number."""
-    lines = ((number, line.split()) for number, line in enumerate(text.splitlines(), 1))
-    jobs = ((number, fields) for number, fields in lines if fields and not fields[0].startswith(";"))
-    raw = framed(path, jobs, {name: at for at, name in enumerate(FIELDS)}, len(FIELDS))
+    lines = ["" if line.lstrip().startswith(";") else line for line in lines_of(text)]
+    places = {name: at for at, name in enumerate(FIELDS)}
+    raw = framed(rows, lines, places, None, single(None, len(FIELDS)), headed=False, unique=True)
+    right = "a number, 0 or more, or -1 if it is not known"
     for name in FIELDS:
-        good = pd.to_numeric(raw[name], errors="coerce")
-        refuse(path, ~(good >= -1) | ~(good <= 1e13), raw[name], "a number, 0 or more, or -1 if it is not known")
-        raw[name] = good.astype(float)
-    return raw
+        good = pd.to_numeric(raw[name], errors="coerce").astype(float)
+        rows.refuse(~((good >= -1) & (good <= 1e13)), raw[name], right)
+        raw[name] = good
+    return rows.kept(raw)
 
 
-def log_of(path: Path, text: str, options: Options) -> Log:
+def log_of(rows: FileRows, text: str, options: Options) -> Log:
     """Return the log in `text`."""
     header = dict(DIRECTIVE.findall(text))
     notes: list[str] = []
-    lines, left_out = without_summaries(path, table(path, text))
+    lines = without_summaries(rows, table(rows, text))
     requested = (lines["processors"] <= 0) & (lines["requested_processors"] > 0)
     if requested.any():
         notes.append(
@@ -99,7 +101,7 @@ def log_of(path: Path, text: str, options: Options) -> Log:
         reasons["their wait is not known"] = ~waited
     else:
         notes.append("the log has no waiting times, so that only its workload is known, not how it ran")
-    lines, unknown = sifted(lines, reasons)
+    lines = rows.leave(lines, reasons)
     start = (lines["submit"] + lines["wait"]).where(lines["wait"] >= 0)
     epoch = float(header["UnixStartTime"]) if re.fullmatch(r"\d{1,11}", header.get("UnixStartTime", "")) else 0.0
     several = len(set(lines["partition"]) - {-1.0}) > 1
@@ -126,23 +128,22 @@ def log_of(path: Path, text: str, options: Options) -> Log:
     sizes = {name: int(header[name]) for name in ("MaxProcs", "MaxNodes") if header.get(name, "").isdigit()}
     name = next((name for name, number in sizes.items() if number > 0), None)
     capacity = {"": sizes[name]} if name and not options.by_partition else None
-    left_out |= unknown
-    return Log("swf", path, frame, left_out, tuple(notes), "processor", capacity, f"{name} of the header", epoch > 0)
+    return Log("swf", rows, frame, tuple(notes), "processor", capacity, f"{name} of the header", epoch > 0)
 
 
-def without_summaries(path: Path, lines: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return a line for each run, without the summary lines of jobs that have parts, and the number of these."""
+def without_summaries(rows: FileRows, lines: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for each run, without the summary lines of jobs that have parts."""
     part = lines["status"].isin(RUNS)
     once = lines[~part]
-    right = "already used in an earlier line; a job has one summary line"
-    refuse(path, once["job"].duplicated(), once["job"], right)
+    check_unique(rows, once["job"].map("{:.0f}".format))
+    once = rows.kept(once)
     if not part.any():
-        return lines, {}
+        return once
     parts = lines[part]
     summed = once["job"].isin(parts["job"])
     submit = parts.groupby("job")["submit"].transform("min")
     # A later part is submitted when the previous one has ended, and its wait counts from there.
-    alone, left_out = sifted(once, {"they sum up parts that have their own lines": summed})
+    alone = rows.leave(once, {"they sum up parts that have their own lines": summed})
     began = parts["submit"] + parts["wait"].where(parts["wait"] >= 0)
     split = parts.assign(submit=submit, wait=began - submit)
-    return pd.concat([alone, split]).fillna({"wait": -1}).sort_index(), left_out
+    return pd.concat([alone, split]).fillna({"wait": -1}).sort_index()

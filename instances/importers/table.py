@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from math import isnan
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ import pandas as pd
 from schedgap.instances.canonical import read_bytes, shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.registry import IMPORTERS, MAX_DURATION_S, MAX_GANG, TraceJob
+from schedgap.instances.importers.rows import REPEATED, REPEATED_HEADER, FileRows
 from schedgap.instances.schema import MAX_ITERATIONS
 
 MAX_LINES = 3_000_000
@@ -29,6 +30,9 @@ LOOK_AHEAD = 10_000
 """Characters of a file by which its format is recognised; a JSON log may be one line of 100 MB."""
 
 COMPRESSED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZ": "bzip2", b"\xfd7": "xz", b"(\xb5": "zstd"}
+LONGEST = 1000
+"""Most lines of a row that free text or a quoted field breaks."""
+
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?")
@@ -121,68 +125,226 @@ def first_line(text: str) -> str:
     return next((line for line in re.split(r"[\r\n]+", text[:LOOK_AHEAD]) if line.strip()), "")
 
 
-def parse_headed(path: Path, text: str, columns: Sequence[TraceColumn], least: int = 1) -> pd.DataFrame:
+def parse_headed(
+    rows: FileRows, text: str, columns: Sequence[TraceColumn], least: int = 1, unique: bool = False
+) -> pd.DataFrame:
     """Return the named columns of CSV `text`, whose first line is the header; see :func:`parse`."""
-    _, names = next(split(path, text, ",", '"'))
+    names = header_of(rows.path, text, ",")
     at = {name: place for place, name in enumerate(names)}
     for column in columns:
         if column.name not in at and not column.optional:
-            raise InstanceError(f"{path}: line 1: no column {column.name!r}: {column.right}")
-    return parse(path, text, {at[c.name]: c for c in columns if c.name in at}, len(names), headed=True, least=least)
-
-
-def split(path: Path, text: str, delimiter: str, quote: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the stripped fields of each non-empty line."""
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote, quoting=quoting)
-    try:
-        for fields in reader:
-            if fields and any(fields):
-                yield reader.line_num, [field.strip() for field in fields]
-    except csv.Error as error:
-        raise InstanceError(f"{path}: line {reader.line_num}: not {delimiter!r}-separated text: {error}") from error
+            raise InstanceError(f"{rows.path}: line 1: no column {column.name!r}: {column.right}")
+    places = {at[c.name]: c for c in columns if c.name in at}
+    return parse(rows, text, places, len(names), headed=True, least=least, unique=unique)
 
 
 def parse(
-    path: Path,
+    rows: FileRows,
     text: str,
     columns: Mapping[int, TraceColumn],
     width: int,
     delimiter: str = ",",
     headed: bool = False,
     least: int = 1,
+    unique: bool = False,
 ) -> pd.DataFrame:
     """Return the columns at these places, converted by kind and indexed by line number.
 
-    It raises `InstanceError` on the first invalid field, on a line that does not have `width` fields, and on fewer than
-    `least` lines below the header. Without a header, quotes are part of a field.
+    Lines with an invalid field, and those without `width` fields, are bad. Without a header, quotes are part of a
+    field. See :func:`framed`.
     """
-    lines = split(path, text, delimiter, '"' if headed else None)
-    if headed:
-        next(lines)
-    table = framed(path, lines, {column.name: place for place, column in columns.items()}, width, least)
-    return pd.DataFrame({column.name: convert(path, table[column.name], column) for column in columns.values()})
+    places = {column.name: place for place, column in columns.items()}
+    lines = lines_of(text)
+    mend = quoted(delimiter, width) if headed else single(delimiter, width)
+    table = framed(rows, lines, places, delimiter, mend, headed=headed, least=least, unique=unique)
+    converted = {column.name: convert(rows, table[column.name], column) for column in columns.values()}
+    return rows.kept(pd.DataFrame(converted))
+
+
+# ---------------------------------------------------------------- lines and fields
+
+
+@dataclass
+class Mended:
+    """What lines hold that are no plain rows, by their position in the file.
+
+    Attributes
+    ----------
+    fields, problems
+        Fields of such a row, or why it cannot be read.
+    last
+        Position of the last line of a row that spans several.
+    """
+
+    fields: dict[int, list[str]] = field(default_factory=dict)
+    problems: dict[int, str] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)
+
+
+Mend = Callable[[Sequence[str], Sequence[int]], Mended]
+"""Reads those of the lines at some positions that are no plain rows: other numbers of fields, quotes."""
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, whatever ends them."""
+    return (text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text).split("\n")
+
+
+def header_of(path: Path, text: str, delimiter: str) -> list[str]:
+    """Return the stripped names of the columns, the fields of the first line that is not empty."""
+    first = next((line for line in lines_of(text[:LOOK_AHEAD]) if line.strip(f"{delimiter} \t")), "")
+    try:
+        return [name.strip() for name in next(csv.reader([first], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise InstanceError(f"{path}: line 1: not {delimiter!r}-separated text: {error}") from error
 
 
 def framed(
-    path: Path, lines: Iterable[tuple[int, list[str]]], places: Mapping[str, int], width: int, least: int = 1
+    rows: FileRows,
+    lines: Sequence[str],
+    places: Mapping[str, int],
+    delimiter: str | None,
+    mend: Mend,
+    *,
+    headed: bool = True,
+    least: int = 1,
+    unique: bool = False,
 ) -> pd.DataFrame:
-    """Return the columns at these places of numbered lines as text, indexed by line number.
+    """Return the columns at these places as text without surrounding spaces, indexed by line number.
 
-    It raises `InstanceError` on a line that does not have `width` fields, and on fewer than `least` lines.
+    Plain lines are read by columns; the others one by one.
+
+    Parameters
+    ----------
+    lines
+        Lines of the file; empty ones are skipped.
+    delimiter
+        What separates fields; ``None`` for any white space.
+    mend
+        Reads the lines that are no plain rows.
+    headed
+        Whether the first line is a header. Lines that repeat it are left out.
+    least
+        Least number of rows; `InstanceError` is raised if there are fewer.
+    unique
+        Whether each row occurs once; lines that repeat another one are then left out.
     """
-    rows = {}
-    for number, line in lines:
-        if len(line) != width:
-            raise InstanceError(f"{path}: line {number}: {len(line)} fields instead of {width}")
-        rows[number] = [line[place] for place in places.values()]
-    if len(rows) < least:
-        raise InstanceError(f"{path}: only a header; one or more lines must follow it")
-    return pd.DataFrame(list(rows.values()), index=list(rows), columns=list(places), dtype=object)
+    blank = f"{delimiter or ''} \t"
+    at = [place for place, line in enumerate(lines) if line.strip(blank)]
+    header = lines[at.pop(0)] if headed and at else None
+    if len(at) < least:
+        raise InstanceError(f"{rows.path}: only a header; one or more lines must follow it")
+    odd = mend(lines, at)
+    if odd.last:
+        inner = {place for first, last in odd.last.items() for place in range(first + 1, last + 1)}
+        rows.continued = len(inner.intersection(at))
+        at = [place for place in at if place not in inner]
+
+    def content(number: int) -> str:
+        return "\n".join(lines[number - 1 : odd.last.get(number - 1, number - 1) + 1])
+
+    numbers = np.array(at, np.int64) + 1
+    rows.begin(numbers, content)
+    whole = pd.Series(
+        [content(place + 1) if place in odd.last else lines[place] for place in at], numbers, dtype=object
+    )
+    repeats = {} if rows.max_bad is None else {REPEATED_HEADER: whole == header}
+    repeats |= {REPEATED: whole.duplicated()} if unique else {}
+    whole = rows.leave(whole.to_frame(), repeats)[0]
+    rows.spoil({place + 1: problem for place, problem in odd.problems.items()}, "they do not have the fields of a row")
+    special = set(odd.fields) | set(odd.problems)
+    plain = whole[[number - 1 not in special for number in whole.index]] if special else whole
+    tables = [columns_of(plain, places, delimiter)]
+    if odd.fields:
+        fields = {place + 1: row for place, row in odd.fields.items()}
+        rest = pd.DataFrame([[row[place] for place in places.values()] for row in fields.values()], list(fields))
+        tables.append(rest.set_axis(list(places), axis=1).astype(object))
+    frame = pd.concat(tables).sort_index() if len(tables) > 1 else tables[0]
+    return rows.kept(frame.apply(lambda column: column.str.strip()) if len(frame) else frame)
 
 
-def convert(path: Path, raw: pd.Series, column: TraceColumn, at: str = "line") -> pd.Series:
-    """Return the values of a column by kind, or raise on the first invalid one; `at` is the word for lines."""
+def columns_of(lines: pd.Series, places: Mapping[str, int], delimiter: str | None) -> pd.DataFrame:
+    """Return the columns at these places of plain lines as text, with the index of the lines."""
+    used = sorted(set(places.values()))
+    if not len(lines) or not used:
+        return pd.DataFrame({name: [] for name in places}, index=lines.index, dtype=object)
+    read = pd.read_csv(
+        io.StringIO("\n".join(lines)),
+        sep=delimiter or r"\s+",
+        header=None,
+        usecols=used,
+        dtype=object,
+        quoting=csv.QUOTE_NONE,
+        keep_default_na=False,
+        na_filter=False,
+        lineterminator="\n" if delimiter else None,
+        skip_blank_lines=False,
+    )
+    return pd.DataFrame({name: read[place].to_numpy(object) for name, place in places.items()}, index=lines.index)
+
+
+def odd_ones(lines: Sequence[str], at: Sequence[int], delimiter: str | None, width: int) -> list[int]:
+    """Return the positions of the lines that do not have `width` fields."""
+    if delimiter is None:
+        return [place for place in at if len(lines[place].split()) != width]
+    return [place for place in at if lines[place].count(delimiter) != width - 1]
+
+
+def unequal(count: int, width: int) -> str:
+    """Return what is wrong with a row of `count` fields instead of `width`."""
+    return f"{count} fields instead of {width}"
+
+
+def single(delimiter: str | None, width: int) -> Mend:
+    """Return the reader of odd lines of a format without quotes or line breaks: none of them can be read."""
+
+    def mend(lines: Sequence[str], at: Sequence[int]) -> Mended:
+        odd = odd_ones(lines, at, delimiter, width)
+        return Mended(problems={place: unequal(len(lines[place].split(delimiter)), width) for place in odd})
+
+    return mend
+
+
+def quoted(delimiter: str, width: int) -> Mend:
+    """Return the reader of odd lines of CSV; a quoted field may hold delimiters and line breaks."""
+
+    def fields(text: str) -> list[str]:
+        try:
+            found = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+        except csv.Error:
+            return []
+        return found[0] if len(found) == 1 else []
+
+    def mend(lines: Sequence[str], at: Sequence[int]) -> Mended:
+        odd = {*odd_ones(lines, at, delimiter, width), *(place for place in at if '"' in lines[place])}
+        open_ = [place for place in sorted(odd) if lines[place].count('"') % 2]
+        found = Mended()
+        inside = -1
+        for place in sorted(odd):
+            if place <= inside:
+                continue
+            row = [] if lines[place].count('"') % 2 else fields(lines[place])
+            if not row:  # the quotes end in a later line
+                last = next((other for other in open_ if place < other <= place + LONGEST), place)
+                row = fields("\n".join(lines[place : last + 1])) if last > place else []
+                if len(row) == width:
+                    inside = found.last[place] = last
+            if len(row) == width:
+                found.fields[place] = row
+            else:
+                count = len(row) or len(lines[place].split(delimiter))
+                problem = unequal(count, width) if count != width else "a quote without its end"
+                found.problems[place] = problem
+        return found
+
+    return mend
+
+
+# ---------------------------------------------------------------- values
+
+
+def convert(rows: FileRows, raw: pd.Series, column: TraceColumn) -> pd.Series:
+    """Return the values of a column by kind; rows with an invalid one are bad."""
     empty = raw == ""
     good: pd.Series
     if column.kind == "text":
@@ -196,22 +358,15 @@ def convert(path: Path, raw: pd.Series, column: TraceColumn, at: str = "line") -
         wrong &= ~empty
     if not column.blank:
         wrong |= empty
-    refuse(path, wrong, raw.rename(column.name), column.right, at)
+    rows.refuse(wrong, raw.rename(column.name), column.right)
     return good
 
 
-def refuse(path: Path, wrong: Any, raw: pd.Series, right: str, at: str = "line") -> None:
-    """Raise `InstanceError` with the first line at which `wrong` holds; the index of `raw` has the line numbers."""
-    wrong = pd.Series(np.asarray(wrong), raw.index)
-    if wrong.any():
-        line = first_where(wrong)
-        raise InstanceError(f"{path}: {at} {line}: {raw.name} = {shown(raw.loc[line])}: {right}")
-
-
 def sifted(frame: pd.DataFrame, reasons: Mapping[str, pd.Series]) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the rows that no reason excludes, and the number of rows left out for each reason, the first that applies.
+    """Return the entries that no reason excludes, and the number of those left out for each, the first that applies.
 
-    `reasons` maps each reason, in words, to the mask of the rows that it excludes.
+    It serves entries that are no rows of a file, such as jobs of several rows (compare :meth:`FileRows.leave`).
+    `reasons` maps each reason, in words, to the mask of the entries that it excludes.
     """
     left_out = {}
     for reason, applies in reasons.items():
@@ -245,15 +400,18 @@ def seconds(dates: pd.Series) -> pd.Series:
     return (stamps - pd.Timestamp(0, tz="UTC").as_unit("us")) / pd.Timedelta(seconds=1)
 
 
-def check_unique(path: Path, ids: pd.Series) -> None:
-    """Raise `InstanceError` on the first id that occurs twice; the index of `ids` has the line numbers."""
+def check_unique(rows: FileRows, ids: pd.Series) -> None:
+    """Make rows bad whose id an earlier one has; the index of `ids` has the line numbers."""
     twice = ids.duplicated()
-    before = first_where(ids == ids[twice].iloc[0]) if twice.any() else 0
-    refuse(path, twice, ids, f"already used in line {before}; each id occurs once")
+    if twice.any():
+        before = first_where(ids == ids[twice].iloc[0])
+        right = f"already used in {rows.at} {before}; each id occurs once"
+        rows.refuse(twice, ids, right, f"their {ids.name} is that of an earlier {rows.at}")
 
 
-def check_run_times(path: Path, starts: pd.Series, ends: pd.Series) -> None:
-    """Raise `InstanceError` on the first end that is before its start or too long after it."""
-    wrong = (ends < starts) | (ends - starts > MAX_DURATION_S)
-    before = shown(starts.loc[first_where(wrong)]) if wrong.any() else ""
-    refuse(path, wrong, ends, f"after {starts.name} = {before}, by up to {MAX_DURATION_S:g} s")
+def check_run_times(rows: FileRows, starts: pd.Series, ends: pd.Series) -> None:
+    """Make rows bad whose end is before the start or too long after it."""
+    early, late = ends < starts, ends - starts > MAX_DURATION_S
+    if early.any():
+        rows.refuse(early, ends, f"before {starts.name} = " + starts.map(shown), f"{ends.name} is before {starts.name}")
+    rows.refuse(late, ends, f"more than {MAX_DURATION_S:g} s after {starts.name}", "they ran for too long")

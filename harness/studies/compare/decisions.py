@@ -37,7 +37,8 @@ from schedgap.instances import rigid
 from schedgap.instances.arrays import Array, Bools, Ints, members
 from schedgap.instances.canonical import read_mapping, shown, write_atomically
 from schedgap.instances.errors import UsageError
-from schedgap.instances.importers.table import TraceColumn, convert, parse_headed, read_text, split
+from schedgap.instances.importers.rows import FileRows
+from schedgap.instances.importers.table import TraceColumn, convert, header_of, parse_headed, read_text
 from schedgap.instances.moldable import Moldable, Runs
 from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.views import hadar, oef, synergy, zhou
@@ -344,9 +345,8 @@ def read(path: Path, view: Any, problem: str) -> Any:
     if path.suffix.lower() != ".csv":
         raise UsageError(f"{path}: a file of decisions ends in .csv or .json")
     text = read_text(path)
-    number, header = next(split(path, text, ",", '"'))
-    columns = _columns(f"{path}: line {number}", [name.strip() for name in header], file_format.columns)
-    return file_format.read(view, Lines(path, "line", parse_headed(path, text, columns, least=0)), problem)
+    columns = _columns(f"{path}: line 1", header_of(path, text, ","), file_format.columns)
+    return file_format.read(view, Lines(path, "line", parse_headed(FileRows(path), text, columns, least=0)), problem)
 
 
 def _columns(
@@ -375,7 +375,8 @@ def _from_json(path: Path, file_format: Form, problem: str) -> pd.DataFrame:
     columns = alternatives[0]
     index = np.arange(1, len(rows) + 1)
     raw = {c.name: pd.Series([_text(row[c.name]) for row in rows], index=index, dtype=object) for c in columns}
-    return pd.DataFrame({c.name: convert(path, raw[c.name], c, "row") for c in columns})
+    rows = FileRows(path, at="row")
+    return pd.DataFrame({c.name: convert(rows, raw[c.name], c) for c in columns})
 
 
 def _text(value: Any) -> str:

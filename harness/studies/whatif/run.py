@@ -19,8 +19,9 @@ from schedgap.harness.studies.whatif.row import BASE, CLUSTER, EXECUTED, LIMITS,
 from schedgap.harness.studies.whatif.task import ChangedResult, ChangedTask, Waits
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.errors import UnknownNameError
-from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.importers import Options, read_trace
 from schedgap.instances.importers.registry import DEFAULTS
+from schedgap.instances.importers.rows import list_bad
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
@@ -95,13 +96,16 @@ def what_if(
     UsageError
         If the log cannot be read, there is no such policy, or an option makes no sense; nothing has run then.
     """
-    instance = import_trace(format, log, replace(options, history=True))
+    instance, rows = read_trace(format, log, replace(options, history=True))
     wanted = _named(base, policies(instance)) if base else ""
     tell(instance)
     limits = limits or Limits()
     command = command_line({"what_if": True, "base": base, **(given or {})}, "certify", format, str(log))
     meta = {"command": command, "base": wanted, "rules": f"the base {wanted or 'closest to the log'}"}
-    return execute(STUDY, stages(instance, wanted, seed=seed, limits=limits), meta, instances=[instance], **running)
+    planned = stages(instance, wanted, seed=seed, limits=limits)
+    found = execute(STUDY, planned, meta, instances=[instance], **running)
+    list_bad(rows, found.folder)
+    return found
 
 
 def stages(instance: Instance, wanted: str = "", **same: Any) -> Stages:
