@@ -5,7 +5,7 @@ Multipliers are integer multiples of a unit and speedups are not rounded: all nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from fractions import Fraction
 
 from .basics import STRETCH, Data, require
@@ -39,12 +39,12 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     speedups, weight = [[Fraction(x) for x in row] for row in weights], list(weights.values())
     split = [_total(row, devices) / sum(weight) for row in speedups]
     own = _own(proof, weight)
-    worth, missed = [[x * (1 + o) for x in row] for row, o in zip(speedups, own, strict=True)], Fraction(0)
-    for a, b, times in _envy(proof):
-        missed += times * split[a] * SPARE
-        for j, x in enumerate(speedups[a]):
-            worth[a][j] += times * x / weight[a]
-            worth[b][j] -= times * x / weight[b]
+    wanted, unwanted = _envy(proof, speedups)
+    worth = [
+        [x * (1 + o + w / of) - u / of for x, u in zip(row, other, strict=True)]
+        for row, o, w, other, of in zip(speedups, own, wanted, unwanted, weight, strict=True)
+    ]
+    missed = sum((w * s for w, s in zip(wanted, split, strict=True)), Fraction(0)) * SPARE
     most = [max(Fraction(0), *column) for column in zip(*worth, strict=True)]
     bound = _total(most, devices) * (1 + SPARE) + missed
     if proof["problem"] == "oef.equal_efficiency":
@@ -72,13 +72,22 @@ def _own(proof: Data, weight: list[Fraction]) -> list[Fraction]:
     return own
 
 
-def _envy(proof: Data) -> Iterator[tuple[int, int, Fraction]]:
-    """Yield who envies whom, with the multiplier of the row."""
+def _envy(proof: Data, speedups: list[list[Fraction]]) -> tuple[list[Fraction], list[list[Fraction]]]:
+    """Return the sum of each tenant's multipliers, and that of those who envy it, times their speedups by type.
+
+    There may be hundreds of rows per tenant, so that sums are of integers: speedups times a common denominator.
+    """
     unit, envy = Fraction(proof["unit"]), proof.get("envy", [])
     require(not envy or proof["problem"] == "oef.envy_free", "envy has no rows in this problem")
-    for a, b, number in envy:
-        require(unit * Fraction(number) >= 0 and min(a, b) >= 0, "a multiplier is negative")
-        yield a, b, unit * Fraction(number)
+    common = math.lcm(*(x.denominator for row in speedups for x in row))
+    whole = [[x.numerator * (common // x.denominator) for x in row] for row in speedups]
+    wanted, unwanted = [Fraction(0)] * len(speedups), [[0] * len(row) for row in speedups]
+    for a, b, given in envy:
+        number = given if isinstance(given, int) else Fraction(given)
+        require(number >= 0 and min(a, b) >= 0, "a multiplier is negative")
+        wanted[a] += number
+        unwanted[b] = [have + number * x for have, x in zip(unwanted[b], whole[a], strict=True)]
+    return [unit * w for w in wanted], [[unit * x / common for x in row] for row in unwanted]
 
 
 def _unequal(own: list[Fraction], weight: list[Fraction]) -> Fraction:

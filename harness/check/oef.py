@@ -10,6 +10,7 @@ import numpy as np
 from schedgap.certificates.fairness import TOLERANCE as UNMET
 from schedgap.certificates.fairness import (
     PropertyCheck,
+    blocks,
     efficiency,
     envy_free,
     equal_efficiency,
@@ -46,12 +47,14 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     findings = {judge.__name__: judge(facts, x) for judge in JUDGES}
     equal = efficiency(facts.speedups, equal_split(facts))
     required = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
-    others = facts.speedups @ x.T * np.divide.outer(facts.weight, facts.weight)
+    preferred = max(
+        float((own[rows, None] / np.maximum(scaled(facts, x, rows), TOLERANCE)).max()) for rows in blocks(len(own))
+    )
     metrics: dict[str, float | int | bool] = {
         "envy_free": bool(findings["envy_free"]),
         "sharing_incentive": bool(findings["sharing_incentive"]),
         "gain_max": float((own / equal).max()),
-        "preference_max": float((own[:, None] / np.maximum(others, TOLERANCE)).max()),
+        "preference_max": preferred,
         "support_size": int((x > TOLERANCE * facts.capacity).sum()),
         "true_total": float(true.sum()),
         "missed": max(0.0, float((x.sum(axis=0) / facts.capacity).max()) - 1, *(findings[n].missed for n in required)),
@@ -63,6 +66,11 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
         metrics=metrics,
         quantities={"devices": x, "efficiency": own, "true_efficiency": true, "true_total": float(true.sum())},
     )
+
+
+def scaled(facts: RawTenants, devices: Array, rows: slice) -> Array:
+    """Return what the devices of all tenants are worth to those of some rows, scaled to their weights."""
+    return np.asarray(facts.speedups[rows] @ devices.T * np.divide.outer(facts.weight[rows], facts.weight))
 
 
 def _capacity(facts: RawTenants, x: Array) -> Iterator[str]:

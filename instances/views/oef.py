@@ -159,6 +159,12 @@ def merged(v: OefView) -> tuple[OefView, Ints]:
     return _rows(v, first, tuple(v.labels[i] for i in first), weight), group
 
 
+def sampled(v: OefView, rows: Ints) -> OefView:
+    """Return the view of some virtual tenants, with a part of all devices in proportion to their weight."""
+    few = _rows(v, rows, tuple(v.labels[row] for row in rows.tolist()), v.weight[rows])
+    return replace(few, capacity=v.capacity * (few.weight.sum() / v.weight.sum()))
+
+
 def matrix_view(speedups: ArrayLike, capacity: ArrayLike, weight: ArrayLike | None = None) -> OefView:
     """Return the view of :func:`matrix_instance`, for tests and notebooks."""
     instance = matrix_instance(speedups, capacity, weight)

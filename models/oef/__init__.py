@@ -33,6 +33,7 @@ from schedgap.instances.discovery import import_submodules
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, OefView
 from schedgap.models.oef import printed
+from schedgap.models.oef.first_order import first_order
 from schedgap.models.oef.lazy import cooperative
 from schedgap.models.registry import model
 
@@ -45,6 +46,14 @@ def _full_is_large(view: OefView) -> str | None:
         return None
     rows = view.size * (view.size - 1)
     return f"{rows:,} envy rows, more than {FULL_LIMIT} tenants; oef.cooperative solves the same LP by lazy rows"
+
+
+FEW = 300
+"""Tenants up to which :func:`.lazy.cooperative` ends within seconds, and the first-order method adds nothing."""
+
+
+def _few(view: OefView) -> str | None:
+    return f"oef.cooperative solves {view.size} tenants exactly within seconds" if view.size <= FEW else None
 
 
 program = partial(model, problem=ALLOCATION.id, decode=printed.decode, method="simplex", example="paper/oef-eq1")
@@ -62,6 +71,13 @@ unenvied(
 unenvied("oef.cooperative.full", source="OEF §4.2.2, eq. (10), all n(n−1) rows", too_large=_full_is_large)(
     printed.build_cooperative
 )
+unenvied(
+    "oef.cooperative.first_order",
+    source="OEF §4.2.2, eq. (10); PDHG with restarts (Lu and Yang 2024), settled by premiums",
+    kind="matheuristic",
+    procedure=first_order,
+    too_large=_few,
+)(printed.build_cooperative)
 fair("oef.maxmin", source="OEF §2.3.3, max-min fairness", kind="baseline")(printed.build_maxmin)
 fair(
     "oef.gavel",

@@ -6,16 +6,16 @@ The optimum is that of :func:`.printed.build_cooperative`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.oef import Allocation, OefView, merged
 from schedgap.models.engine.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
+from schedgap.models.oef.envy import Envy, envied, neighbours, parts, settled
 from schedgap.models.oef.printed import build_cooperative, build_efficiency, decode
 from schedgap.models.registry import Outcome, solve_built, total
 
@@ -46,16 +46,6 @@ def merged_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     return Outcome(checked(outcome.solution, options, build_cooperative, view), decision, evidence=outcome.evidence)
 
 
-class Envy(NamedTuple):
-    """Multipliers of envy rows (10c): `pairs` ``(m, 2)`` of who envies whom, and a `multiplier` ``(m,)`` of 0 or more.
-
-    The rows are in efficiency per weight, ``E_l/π_l − w_l·x_i/π_i ≥ 0``.
-    """
-
-    pairs: Ints
-    multiplier: Array
-
-
 def envy_of(view: OefView, duals: Array) -> Envy:
     """Return the multipliers of merged tenants from those ``(v, v)`` of all pairs in (10c) as printed.
 
@@ -73,9 +63,10 @@ def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     """Solve (10) by lazy rows: first between tenants with similar speedups, then each tenant's worst envies.
 
     Every master is a relaxation of (10), so its optimum is always a bound. Tenants with similar speedups envy each
-    other first, so the first rows are those between nearest neighbours in log-speedup space.
+    other first, so the first rows are those between nearest neighbours in log-speedup space; with two types, these are
+    enough (:func:`.envy.neighbours`).
 
-    If time runs out, the equal split, which is envy-free, is the incumbent.
+    If time runs out, the last master's allocation is settled, so that nobody envies anybody (:func:`.envy.settled`).
     """
     began = clock.now()
     model = build(build_efficiency, view)
@@ -87,6 +78,7 @@ def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     trace: list[TracePoint] = []
     solutions: list[Solution] = []
     optimum: Solution | None = None
+    devices = view.equal_split
     while True:
         solution = session.run(options.since(began).time_limit_s)
         solutions.append(solution)
@@ -94,7 +86,8 @@ def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
             trace.append(TracePoint(clock.now() - began, None, solution.bound))
         if solution.status != "optimal":
             break
-        rows = envy.nearest() if len(solutions) == 1 else envy.worst(decode(view, model, solution).devices)
+        devices = decode(view, model, solution).devices
+        rows = envy.nearest() if len(solutions) == 1 else envy.worst(devices)
         if rows[2].shape[0]:
             session.add_rows(*rows)
         elif optimum is None:
@@ -112,21 +105,22 @@ def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     )
     if solution.status == "optimal":
         return Outcome(solution, decode(view, model, solution), evidence=envy.multipliers(solution))
-    # Return the equal split, with the best relaxation as bound; keep the reason why the master ended.
+    # Settle the last relaxation, whose optimum is the best bound; keep the reason why the master ended.
+    devices = settled(view, devices)
     values = np.zeros(solution.size.columns)
-    values[envy.columns] = view.equal_split
+    values[envy.columns] = devices
     out_of_time = solution.status == "time limit without incumbent"
     solution = replace(
         solution,
         status="time limit with incumbent" if out_of_time else solution.status,
-        objective=float(view.split_efficiency.sum()),
+        objective=float((view.speedups * devices).sum()),
         bound=min((s.bound for s in solutions if s.bound is not None), default=None),
         column_values=values,
         basis=None,
     )
     master = next((s for s in reversed(solutions) if s.status == "optimal"), None)
     evidence = None if master is None else envy.multipliers(master)
-    return Outcome(solution, Allocation(view.equal_split), evidence=evidence)
+    return Outcome(solution, Allocation(devices), evidence=evidence)
 
 
 class _EnvyRows:
@@ -144,7 +138,7 @@ class _EnvyRows:
         self.columns = np.array([column_of[id(v)] for v in model.x.values()]).reshape(n, k)
         self.width = len(column_of)
         self.relative = view.speedups / view.split_efficiency[:, None]
-        self.present = np.eye(n, dtype=bool)
+        self.worth = parts(view).worth
         self.pairs = np.zeros((0, 2), np.int64)
 
     def multipliers(self, solution: Solution) -> Envy:
@@ -161,28 +155,22 @@ class _EnvyRows:
 
     def nearest(self) -> tuple[Array, Array, sp.csr_array]:
         """Return the rows between each tenant and its nearest neighbours, in both directions."""
-        from scipy.spatial import KDTree
-
-        n = self.view.size
-        points = np.log(self.view.speedups)
-        _, near = KDTree(points).query(points, k=min(self.NEAREST + 1, n))
-        wanted = np.zeros((n, n), dtype=bool)
-        wanted[np.repeat(np.arange(n), near.reshape(n, -1).shape[1]), near.ravel()] = True
-        return self._rows((wanted | wanted.T) & ~self.present)
+        return self._rows(neighbours(self.view, self.NEAREST))
 
     def worst(self, devices: Array) -> tuple[Array, Array, sp.csr_array]:
         """Return the rows that the master lacks for each tenant's largest envies; none if there is no envy."""
-        value = self.relative @ (devices / self.view.weight[:, None]).T * self.view.weight[:, None]
-        envy = np.where(self.present, 0.0, value - np.diag(value)[:, None])
-        keep = min(self.PER_TENANT, self.view.size)
-        top = np.argpartition(-envy, keep - 1, axis=1)[:, :keep]
-        wanted = np.zeros_like(self.present)
-        np.put_along_axis(wanted, top, True, axis=1)
-        return self._rows(wanted & (envy > ENVY_TOLERANCE))
+        most = self.PER_TENANT
+        while True:
+            l, i, _ = envied(self.worth, devices / self.view.equal_split, most, ENVY_TOLERANCE)
+            new = np.setdiff1d(l * self.view.size + i, self.pairs @ (self.view.size, 1))
+            # Rows that the master has may be violated within the solver's tolerance, and hide others.
+            if len(new) or np.bincount(l, minlength=1).max(initial=0) < most:
+                return self._rows(new)
+            most *= 2
 
-    def _rows(self, wanted: Bools) -> tuple[Array, Array, sp.csr_array]:
-        l, i = np.nonzero(wanted)
-        self.present[l, i] = True
+    def _rows(self, new: Ints) -> tuple[Array, Array, sp.csr_array]:
+        """Return the rows of these pairs, as sorted numbers ``l·n + i``."""
+        l, i = np.divmod(new, self.view.size)
         self.pairs = np.concatenate([self.pairs, np.column_stack((l, i))])
         other = self.view.weight[l] / self.view.weight[i]
         data = np.concatenate([self.relative[l], -self.relative[l] * other[:, None]], axis=1)

@@ -10,7 +10,8 @@ import numpy as np
 from schedgap.instances.views import oef
 from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 from schedgap.models.oef import printed
-from schedgap.models.oef.lazy import Envy, envy_of, lazy_cooperative
+from schedgap.models.oef.envy import Envy
+from schedgap.models.oef.lazy import envy_of, lazy_cooperative
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome

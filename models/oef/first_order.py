@@ -1,0 +1,266 @@
+r"""A first-order method for (10) with thousands of tenants, whose bound and allocation are both certified.
+
+(10) has :math:`n^2` envy rows, but few of them matter: about a hundred per tenant. The primal-dual hybrid gradient
+method (PDHG) takes a step per row and column without solving anything. Here it works on the rows that have been
+violated so far; from time to time all pairs are looked at, new rows are added, and idle ones are dropped. It is
+accelerated as in *PDLP*: averages with an anchor that is moved when the residual has fallen enough (reflected Halpern
+iteration; Lu and Yang, Restarted Halpern PDHG for linear programming, 2024), and a ratio of primal to dual steps that
+follows the distances travelled.
+
+**Bound.** Any multipliers :math:`y \ge 0` of envy rows give one: the price of a type is what it is worth to the tenant
+who values it most (:mod:`schedgap.certificates.oef`).
+
+**Allocation.** The bundles are settled (:mod:`.envy`), so that nobody envies anybody.
+
+**Levels.** A sample of the tenants is solved first, with devices in proportion. Each of the other tenants then starts
+with the bundle that it likes best, and with the multipliers of the nearest tenant of the sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from schedgap.instances import clock
+from schedgap.instances.arrays import Array, Ints
+from schedgap.instances.views.oef import Allocation, OefView, merged, sampled
+from schedgap.models.engine.solve import Size, Solution, SolveOptions, Times, TracePoint
+from schedgap.models.oef.envy import Envy, Parts, envied, neighbours, parts, settled
+from schedgap.models.registry import Outcome
+
+ENOUGH = 1e-3
+"""Gap at which the method ends, unless a larger one is asked for: it gains the next digit slowly."""
+
+ROUND = 300
+"""Steps between looks at all pairs."""
+
+LOOK = 25
+"""Steps between looks at the residual."""
+
+ROUNDS = 400
+"""Most rounds, also without a time limit: the method ends in any case."""
+
+SETTLE_EVERY = 5
+"""Rounds between allocations."""
+
+NEW_ROWS = 6
+"""Rows that are added for each tenant in a round."""
+
+FIRST_RATIO = 0.01
+"""First ratio of primal to dual steps, per tenant; the method adapts it."""
+
+IDLE = -0.02
+"""A row without a multiplier is dropped if its tenant likes the other bundle less by this part of an equal split."""
+
+LEVEL, SMALLEST = 4, 250
+"""Factor between the sizes of samples, and the size from which there are samples."""
+
+LEVEL_GAP, LEVEL_ENVY = 0.01, 0.02
+"""Difference of bound and objective, and envy, at which a sample is solved well enough."""
+
+
+class Point(NamedTuple):
+    """Bundles ``(n, k)``, multipliers of envy rows ``(m,)``, and prices of types ``(k,)``."""
+
+    bundle: Array
+    multiplier: Array
+    price: Array
+
+
+@dataclass
+class FirstOrder:
+    """The method on one view: its envy rows so far, sorted by pairs, and its point."""
+
+    view: OefView
+    of: Parts
+    pairs: Ints
+    point: Point
+    ratio: float
+    steps: int = 0
+    best: float = np.inf
+    evidence: Envy | None = None
+
+    @classmethod
+    def begin(cls, view: OefView) -> FirstOrder:
+        """Return the method at the equal split, with rows between tenants of similar speedups."""
+        of = parts(view)
+        pairs = neighbours(view, 8)
+        price = (of.gain[:, None] * of.worth / of.share[:, None]).max(axis=0)
+        return cls(view, of, pairs, Point(np.ones_like(of.worth), np.zeros(len(pairs)), price), FIRST_RATIO * view.size)
+
+    @property
+    def rows(self) -> tuple[Ints, Ints, Ints]:
+        """The first row of each tenant ``(n + 1,)``, and who envies whom in each row ``(m,)``."""
+        n = self.view.size
+        return np.searchsorted(self.pairs, np.arange(n + 1) * n), self.pairs // n, self.pairs % n
+
+    def run(self, steps: int) -> None:
+        """Take at least so many steps, and end where the method starts anew."""
+        from schedgap.models.oef import _kernels as kernels
+
+        worth, share, gain, _ = self.of
+        first, envious, other = self.rows
+        degree = np.zeros_like(worth)
+        np.add.at(degree, envious, worth[envious])
+        np.add.at(degree, other, worth[envious])
+        width, slope = 0.95 / (degree + share[:, None]), np.zeros_like(worth)
+
+        def moved(point: Point) -> Point:
+            to = Point(*(np.empty_like(part) for part in point))
+            kernels.gathered(worth, first, other, point.multiplier, slope)
+            of_steps = width * self.ratio, 0.5 / self.ratio, 1 / self.ratio
+            kernels.moved(worth, gain, share, first, other, of_steps, tuple(point), slope, tuple(to))
+            return to
+
+        def apart(one: Point, two: Point) -> tuple[float, float]:
+            rows, prices = one.multiplier - two.multiplier, one.price - two.price
+            return float(((one.bundle - two.bundle) ** 2 / width).sum()), float(2 * rows @ rows + prices @ prices)
+
+        def residual(one: Point, two: Point) -> float:
+            primal, dual = apart(one, two)
+            return primal / self.ratio + dual * self.ratio
+
+        until = self.steps + steps
+        while self.steps < until:
+            anchor = point = self.point
+            start = last = 0.0
+            for step in range(1, until + 1):
+                to = moved(point)
+                self.steps += 1
+                if step == 1:
+                    start = last = residual(to, point)
+                elif step % LOOK == 0:
+                    left = residual(to, point)
+                    self.prove(to.multiplier)
+                    much, turned = left < 0.04 * start, last < left < 0.64 * start
+                    if much or turned or step >= 0.36 * max(self.steps, 200) or self.steps >= until:
+                        break
+                    last = left
+                part = step / (step + 1)
+                point = Point(*(part * (2 * t - p) + (1 - part) * a for t, p, a in zip(to, point, anchor, strict=True)))
+            self.point = to
+            primal, dual = apart(to, anchor)
+            if min(primal, dual) > 1e-24:
+                self.ratio = (self.ratio * (primal / dual) ** 0.5) ** 0.5
+
+    def prove(self, multiplier: Array) -> None:
+        """Keep these multipliers if they give the best bound so far."""
+        from schedgap.models.oef import _kernels as kernels
+
+        worth, share, gain, total = self.of
+        first, l, i = self.rows
+        slope = np.zeros_like(worth)
+        kernels.gathered(worth, first, i, multiplier, slope)
+        bound = total * float(((gain[:, None] * worth + slope) / share[:, None]).max(axis=0).sum())
+        if bound < self.best:
+            used = np.flatnonzero(multiplier)
+            scale = total * self.view.weight / self.view.split_efficiency
+            self.best = bound
+            self.evidence = Envy(np.column_stack((l[used], i[used])), multiplier[used] * scale[l[used]])
+
+    def objective(self) -> float:
+        """Return the total efficiency of the bundles, which may violate rows."""
+        return self.of.total * float(self.of.gain @ (self.of.worth * self.point.bundle).sum(axis=1))
+
+    def look(self) -> float:
+        """Add violated rows, drop idle ones, and return the largest envy in equal splits."""
+        n, bundle, worth = self.view.size, self.point.bundle, self.of.worth
+        envious, other, most = envied(worth, bundle, NEW_ROWS, 1e-6)
+        l, i = self.rows[1:]
+        wanted = np.einsum("rj,rj->r", worth[l], bundle[i] - bundle[l])
+        kept = (self.point.multiplier > 0) | (wanted > IDLE)
+        self.replace(np.concatenate([self.pairs[kept], envious * n + other]), self.point.multiplier[kept])
+        return most
+
+    def replace(self, pairs: Ints, multiplier: Array) -> None:
+        """Replace the rows by `pairs`, which may repeat; the first ones have these multipliers, the others 0."""
+        self.pairs, which = np.unique(pairs, return_inverse=True)
+        given = np.asarray(np.bincount(which[: len(multiplier)], multiplier, len(self.pairs)), float)
+        self.point = self.point._replace(multiplier=given)
+
+
+def widened(sample: FirstOrder, view: OefView) -> FirstOrder:
+    """Return the method on a view whose first tenants are those of a solved sample, which serve as a start."""
+    from scipy.spatial import KDTree
+
+    wide, few, n = FirstOrder.begin(view), sample.view.size, view.size
+    bundle = sample.point.bundle
+    likes = np.concatenate([(rows @ bundle.T).argmax(axis=1) for rows in np.array_split(wide.of.worth, n // 500 + 1)])
+    likes[:few] = np.arange(few)
+    cell = np.array(KDTree(np.log(sample.view.speedups)).query(np.log(view.speedups))[1])
+    cell[:few] = np.arange(few)
+    members, size = np.argsort(cell, kind="stable"), np.bincount(cell, minlength=few)
+    start = np.cumsum(size) - size
+    used = np.flatnonzero(sample.point.multiplier)
+    l, i = (part[used] for part in sample.rows[1:])
+    # The members of two cells form as many rows as the larger cell has members. They share the multiplier, times the
+    # members of the first cell, as a part of all tenants.
+    many = np.maximum(size[l], size[i])
+    row, at = np.repeat(np.arange(len(used)), many), np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+    pairs = members[start[l[row]] + at % size[l[row]]] * n + members[start[i[row]] + at % size[i[row]]]
+    multiplier = (sample.point.multiplier[used] * size[l] / many * few / n)[row]
+    wide.point = Point(bundle[likes], wide.point.multiplier, sample.point.price)
+    wide.replace(np.concatenate([pairs, wide.pairs]), multiplier)
+    return wide
+
+
+def first_order(view: OefView, options: SolveOptions) -> Outcome:
+    """Solve (10) by a first-order method on the rows that matter; end with a small gap.
+
+    The gap is :data:`ENOUGH`, or `rel_gap` if that is larger.
+    """
+    small, group = merged(view)
+    budget, trace = clock.Budget(options.time_limit_s), list[TracePoint]()
+    began, enough = clock.now(), max(options.rel_gap, ENOUGH)
+    order = np.random.default_rng(options.seed).permutation(small.size)
+    sizes = [small.size]
+    while sizes[-1] > SMALLEST * LEVEL:
+        sizes.append(sizes[-1] // LEVEL)
+    method: FirstOrder | None = None
+    for size in reversed(sizes):
+        level = sampled(small, order[:size])
+        method = FirstOrder.begin(level) if method is None else widened(method, level)
+        if size == small.size:
+            break
+        for _ in range(ROUNDS):
+            method.run(ROUND)
+            most = method.look()
+            if budget.left_s < 0 or (most < LEVEL_ENVY and method.best - method.objective() < LEVEL_GAP * method.best):
+                break
+    assert method is not None
+    method.prove(method.point.multiplier)
+    best = method.view.equal_split
+    value = float(method.view.split_efficiency.sum())
+    for count in range(1, ROUNDS + 1):
+        if budget.left_s > 0:
+            method.run(ROUND)
+        method.look()
+        last = budget.left_s <= 0 or count == ROUNDS
+        if last or count % SETTLE_EVERY == 0:
+            devices = settled(method.view, method.point.bundle * method.view.equal_split)
+            if (found := float((method.view.speedups * devices).sum())) > value:
+                best, value = devices, found
+            trace.append(TracePoint(clock.now() - began, value, method.best))
+            if last or method.best - value <= enough * value:
+                break
+    devices = np.empty_like(best)
+    devices[order] = best
+    part = view.weight / small.weight[group]
+    assert method.evidence is not None
+    evidence = Envy(order[method.evidence.pairs], method.evidence.multiplier)
+    rows = view.size * (view.size - 1) + len(view.gpu_types)
+    columns = view.size * len(view.gpu_types)
+    solution = Solution(
+        status="gap left" if method.best - value <= enough * value else "time limit with incumbent",
+        termination=f"{method.steps} steps on {len(method.pairs)} of {rows} rows",
+        solution_status="feasible",
+        objective=value,
+        bound=method.best,
+        times=Times().since(began),
+        size=Size(rows=rows, columns=columns),
+        iterations=method.steps,
+        trace=tuple(trace),
+    )
+    return Outcome(solution, Allocation(devices[group] * part[:, None]), evidence=evidence)
