@@ -112,11 +112,12 @@ def one_machine(fleet: Fleet, proof: Data) -> Fraction:
         return weight[0] * shortest_first(start, volume) * Fraction(TINY)
     parts = [Fraction(p) for p in proof["parts"]]
     require(len(parts) == len(start) and all(0 <= p <= 1 for p in parts), "parts must be one number in [0, 1] per job")
-    mean = mean_busy_times(start, volume, [p * w for p, w in zip(parts, weight, strict=True)])
+    place = by_urgency(volume, [p * w for p, w in zip(parts, weight, strict=True)])
+    mean = mean_busy_times(start, volume, place)
     ends = counted(map(fleet.first_end, range(len(start))))
     columns = zip(weight, parts, mean, alone, ends, strict=True)
     return Fraction(TINY) * sum(
-        (w * (p * (m + Fraction(a, 2)) + (1 - p) * e) for w, p, m, a, e in columns), Fraction(0)
+        (w * (p * (Fraction(*m) + Fraction(a, 2)) + (1 - p) * e) for w, p, m, a, e in columns), Fraction(0)
     )
 
 
@@ -164,40 +165,67 @@ def ends_without(jobs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield max(earlier[k] - volume, later[k]), k
 
 
-def served(
-    start: list[int], volume: list[int], key: Callable[[int, int], int | Fraction]
-) -> Iterator[tuple[int, int, int]]:
-    """Yield the stretches (job, begin, length) in which a machine serves jobs, least ``key(job, left)`` first.
+def shortest_first(start: Sequence[int], volume: Sequence[int]) -> int:
+    """Return the least sum of completion times on one machine, by shortest remaining processing time."""
+    ended, now, queue = 0, 0, list[int]()  # jobs with equal volumes left are interchangeable
+    for at, size in sorted(zip(start, volume, strict=True)):
+        while queue and now < at:
+            if now + queue[0] <= at:
+                now += heapq.heappop(queue)
+                ended += now
+            else:
+                heapq.heapreplace(queue, queue[0] - (at - now))
+                now = at
+        if size:
+            now = max(now, at)
+            heapq.heappush(queue, size)
+        else:
+            ended += at
+    return ended + sum(accumulate(sorted(queue), initial=now)) - now
+
+
+def mean_busy_times(start: Sequence[int], volume: Sequence[int], place: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the mean busy times of jobs, as numerators and denominators, if the machine serves the first in place.
 
     The machine may interrupt a job.
     """
-    left, now, queue = list(volume), 0, list[tuple[int | Fraction, int]]()
+    left, moment, now, queue = list(volume), [0] * len(start), 0, list[int]()
+    job = {at: j for j, at in enumerate(place)}
     for j in [*sorted(range(len(start)), key=start.__getitem__), None]:
         while queue and (j is None or now < start[j]):
-            i = heapq.heappop(queue)[1]
-            step = left[i] if j is None else min(left[i], start[j] - now)
-            yield i, now, step
+            i = job[queue[0]]
+            step = left[i]
+            if j is not None and now + step > start[j]:
+                step = start[j] - now
+                left[i] -= step
+            else:
+                heapq.heappop(queue)
+            moment[i] += step * (2 * now + step)
             now += step
-            left[i] -= step
-            if left[i]:
-                heapq.heappush(queue, (key(i, left[i]), i))
         if j is not None and volume[j]:
             now = max(now, start[j])
-            heapq.heappush(queue, (key(j, volume[j]), j))
+            heapq.heappush(queue, place[j])
+    return [(m, 2 * v) if v else (s, 1) for m, v, s in zip(moment, volume, start, strict=True)]
 
 
-def shortest_first(start: list[int], volume: list[int]) -> int:
-    """Return the least sum of completion times, by shortest remaining processing time."""
-    done = dict(enumerate(start)) | {j: at + step for j, at, step in served(start, volume, lambda j, left: left)}
-    return sum(done.values())
+def by_urgency(volume: Sequence[int], part: Sequence[int | Fraction]) -> list[int]:
+    """Return each job's place if jobs are sorted by their part per volume, largest first; ties by number.
 
-
-def mean_busy_times(start: list[int], volume: list[int], part: list[Fraction]) -> list[Fraction]:
-    """Return the mean busy times of jobs if the machine serves the job with the largest part per volume first."""
-    moment, urgency = [0] * len(start), [-p / v if v else Fraction(0) for p, v in zip(part, volume, strict=True)]
-    for j, at, step in served(start, volume, lambda j, left: urgency[j]):
-        moment[j] += step * (2 * at + step)
-    return [Fraction(m, 2 * v) if v else Fraction(s) for m, v, s in zip(moment, volume, start, strict=True)]
+    Floats sort them first, and exact fractions those that floats cannot tell apart.
+    """
+    about = np.array([-float(p) / v if v else 0.0 for p, v in zip(part, volume, strict=True)])
+    order = np.argsort(about, kind="stable")
+    near = np.diff(about[order]) <= 1e-12 * np.abs(about[order][1:])
+    borders = np.flatnonzero(np.diff(near.astype(int), prepend=0, append=0))
+    for first, last in borders.reshape(-1, 2).tolist():
+        group = order[first : last + 1].tolist()
+        ratios = {j: (part[j], volume[j]) if part[j] and volume[j] else (0, 1) for j in group}
+        if len(kinds := set(ratios.values())) > 1:
+            exact = {(p, v): -Fraction(p) / v for p, v in kinds}
+            order[first : last + 1] = sorted(group, key=lambda j: (exact[ratios[j]], j))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place.tolist()
 
 
 class EndWorth(NamedTuple):
@@ -248,12 +276,24 @@ def steps(times: Array, costs: Array, together: bool) -> tuple[Array, Array]:
         speed, paid = (np.where(able, x, y) for x, y in ((rate[row, at], speed), (paying[row, at], paid)))
 
 
-def cheapest(units: Array, most: Array) -> float:
-    """Return the least cost of all work, done in steps with the given unit costs; a step does at most `most` of it."""
-    order = np.argsort(units, axis=None)
-    there = most.ravel()[order]
-    done = np.clip(1 - 1e-12 - (np.cumsum(there) - there), 0, there)
-    return float((units.ravel()[order][done > 0] * done[done > 0]).sum()) if there.sum() >= 1 - 1e-12 else math.inf
+def cheapest(units: Array, most: Array) -> Array:
+    """Return, for each row, the least cost of all work, done in steps with the given unit costs.
+
+    A step does at most `most` of the work. The cost is infinite if all steps together do too little.
+    """
+    order = np.argsort(units, axis=1)
+    there = np.take_along_axis(most, order, 1)
+    done = np.clip(1 - 1e-12 - (np.cumsum(there, axis=1) - there), 0, there)
+    cost, steps, units = np.empty(len(units)), (done > 0).sum(axis=1), np.take_along_axis(units, order, 1)
+    for count in np.unique(steps).tolist():  # sums of rows have no zeros in between, which would change their rounding
+        rows = np.flatnonzero(steps == count)
+        paid = done[rows] > 0
+        cost[rows] = (units[rows][paid] * done[rows][paid]).reshape(len(rows), count).sum(axis=1)
+    return np.where(there.sum(axis=1) >= 1 - 1e-12, cost, np.inf)
+
+
+AT_ONCE = 1_000_000
+"""Numbers in the arrays of the jobs that are looked at together."""
 
 
 def over_intervals(
@@ -266,26 +306,47 @@ def over_intervals(
     require(bool((np.diff(edges) > 0).all()) and edges[0] <= min(fleet.start, default=0), "time does not go on")
     require(not fleet.grain or not (edges[np.isfinite(edges)] % 1).any(), "intervals do not end with slots")
     terms = (prices * fleet.there * finite[:, None] * HIGH).ravel().tolist()
+    together, size = list[tuple[int, EndWorth, Array, Array]](), 0
     for j in range(len(fleet.start)):
-        ends = goal(fleet, j, edges)
         times, costs = fleet.times(j), fleet.costs(j, prices)
         if len(edges) > len(finite) + 1:  # after all intervals, work is free
             costs = np.vstack([costs, np.where(np.isfinite(costs[:1]), 0.0, np.inf)])
-        units, rate = steps(times, costs, fleet.together)
-        room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], fleet.start[j]), 0.0), 1e200)
-        most = np.minimum(room[:, None] * rate, 1.0)
-        begin = np.cumsum(most, axis=1) - most
-        soon = np.clip(ends.free[:, None] - begin, 0.0, most)
-        best, least = (-math.inf if must else 0.0), cheapest(units, most) * LOW
-        for k in np.flatnonzero(np.isfinite(ends.value)):
-            value = ends.value[k] + abs(ends.value[k]) * 1e-12
-            if value - least > best:
-                dearer = np.concatenate([units[:k].ravel(), units[k], units[k] + ends.slope[k]])
-                there = np.concatenate([most[:k].ravel(), soon[k], most[k] - soon[k]])
-                best = max(best, value - cheapest(dearer, there) * LOW)
-        require(math.isfinite(best), f"job {j} never ends")
-        terms.append(best)
-    return total(terms)
+        found = j, goal(fleet, j, edges), *steps(times, costs, fleet.together)
+        if together and (size > AT_ONCE or found[2].shape != together[0][2].shape):
+            terms += most_worth(fleet, edges, together, must)
+            together, size = [], 0
+        together.append(found)
+        size += found[2].size
+    return total(terms + (most_worth(fleet, edges, together, must) if together else []))
+
+
+def most_worth(fleet: Any, edges: Array, jobs: Sequence[tuple[int, EndWorth, Array, Array]], must: bool) -> list[float]:
+    """Return what the best end is worth to each job: its number, the worth of its ends, and its steps of equal shape.
+
+    Without `must`, a job need not end.
+    """
+    names, goals, unit_rows, rate_rows = zip(*jobs, strict=True)
+    units, rate, start = np.stack(unit_rows), np.stack(rate_rows), np.array([fleet.start[j] for j in names])
+    value, slope, free = (np.stack(column) for column in zip(*goals, strict=True))
+    room = np.minimum(np.maximum(edges[1:] - np.maximum(edges[:-1], start[:, None]), 0.0), 1e200)
+    most = np.minimum(room[:, :, None] * rate, 1.0)
+    begin = np.cumsum(most, axis=2) - most
+    soon = np.clip(free[:, :, None] - begin, 0.0, most)
+    best = np.full(len(jobs), -np.inf if must else 0.0)
+    least = cheapest(units.reshape(len(jobs), -1), most.reshape(len(jobs), -1)) * LOW
+    able = np.isfinite(value)
+    worth = np.where(able, value, 0.0) + np.where(able, np.abs(value), 0.0) * 1e-12
+    for k in range(len(edges) - 1):
+        rows = np.flatnonzero(able[:, k] & (worth[:, k] - least > best))
+        if len(rows):
+            own, dearer = units[rows, k], units[rows, k] + slope[rows, k, None]
+            before, ahead = units[rows, :k].reshape(len(rows), -1), most[rows, :k].reshape(len(rows), -1)
+            there = np.hstack([ahead, soon[rows, k], most[rows, k] - soon[rows, k]])
+            paid = cheapest(np.hstack([before, own, dearer]), there) * LOW
+            best[rows] = np.maximum(best[rows], worth[rows, k] - paid)
+    for j in np.flatnonzero(~np.isfinite(best))[:1]:
+        require(False, f"job {names[j]} never ends")
+    return best.tolist()
 
 
 def completion(fleet: Fleet, proof: Data) -> Fraction:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from itertools import accumulate
+from operator import add
+from typing import Any
 
 import numpy as np
 
 from .basics import Array, Data, require, total
-from .fluid import Fleet, completion, mean_busy_times, shortest_first
+from .fluid import Fleet, by_urgency, completion, mean_busy_times, shortest_first
 from .reading.rigid import SHORT_S, FixedGangs, fixed_gangs_of
 from .rules import register
 
@@ -32,38 +34,40 @@ TINY = 1e-9
 """Least duration of a job in a fluid, in hours."""
 
 
-class Gang(NamedTuple):
-    """A gang: the tick at which it is released, its duration, GPUs, and pool."""
-
-    release: int
-    duration: int
-    gpus: int
-    pool: int
-
-
 class Rigid:
-    """An instance as gangs of fixed duration: the gangs, the GPUs of each pool (`there`), and the ticks in an `hour`.
+    """An instance as gangs of fixed duration, and the GPUs of each pool (`there`), and the ticks in an `hour`.
 
-    Jobs have a `weight` and an earliest completion (`due`); weighted sums are divided by `size`.
+    Gangs have a `release`, a `duration` and an earliest completion (`due`) in ticks, `gpus`, a `pool` and a `weight`,
+    in lists; weighted sums are divided by `size`. A weight is a fraction of `weights`, whose number is in `kind`.
     """
 
     def __init__(self, data: Data, problem: str) -> None:
         read = fixed_gangs_of(data)
-        self.gangs, self.there = merged(read)
-        self.hour = read.hour
-        what = problem.split(".")[1]
-        lasts = [max(g.duration, SHORT_S * self.hour // 3600 if what == "slowdown" else 0) for g in self.gangs]
-        self.due = [g.release + length for g, length in zip(self.gangs, lasts, strict=True)]
-        self.weight = [Fraction(w if what == "weighted" else 1) for w in read.weight.tolist()]
-        self.size = (sum(self.weight) or Fraction(1)) * self.hour
+        duration, pool, self.there = merged(read)
+        self.hour, what = read.hour, problem.split(".")[1]
+        lasts = np.maximum(duration, SHORT_S * self.hour // 3600 if what == "slowdown" else 0)
+        self.release, self.duration, self.gpus = read.release.tolist(), duration.tolist(), read.gpus.tolist()
+        self.pool, self.due = pool.tolist(), (read.release + lasts).tolist()
+        kinds, self.kind = np.unique(
+            {"slowdown": lasts, "weighted": read.weight}.get(what, np.ones(len(lasts), np.int64)), return_inverse=True
+        )
+        counts = np.bincount(self.kind).tolist()
         if what == "slowdown":
-            self.weight, self.size = [Fraction(1, length) for length in lasts], Fraction(len(lasts))
+            self.weights, self.size = [Fraction(1, length) for length in kinds.tolist()], Fraction(len(lasts))
+        else:
+            self.weights = [Fraction(weight) for weight in kinds.tolist()]
+            all_weights = sum((w * n for w, n in zip(self.weights, counts, strict=True)), Fraction(0))
+            self.size = (all_weights or Fraction(1)) * self.hour
+
+    def each(self, weights: Sequence[Any]) -> list[Any]:
+        """Return a value for each gang, given one for each of the `weights`."""
+        return [weights[kind] for kind in self.kind.tolist()]
 
 
-def merged(read: FixedGangs) -> tuple[list[Gang], list[int]]:
+def merged(read: FixedGangs) -> tuple[Array, Array, list[int]]:
     """Return an easier instance without choices: pools that a job may choose from become one pool.
 
-    Return the gangs, each with the shortest of its durations, and the GPUs of each pool.
+    Return the shortest duration of each gang, its pool, and the GPUs of each pool.
     """
     able = read.lasts >= 0
     of = list(range(len(read.pools)))
@@ -73,9 +77,7 @@ def merged(read: FixedGangs) -> tuple[list[Gang], list[int]]:
     names = sorted(set(of))
     rooms = [sum(room for p, room in zip(of, read.capacity.tolist(), strict=True) if p == name) for name in names]
     pool = np.array([names.index(p) for p in of])[read.pool]
-    fastest = np.where(able, read.lasts, np.iinfo(np.int64).max).min(axis=1)
-    columns = (column.tolist() for column in (read.release, fastest, read.gpus, pool))
-    return [Gang(*row) for row in zip(*columns, strict=True)], rooms
+    return np.where(able, read.lasts, np.iinfo(np.int64).max).min(axis=1), pool, rooms
 
 
 def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:
@@ -92,13 +94,14 @@ def scaled(share: Sequence[Any], gpus: int, there: int) -> tuple[int, int]:
 
 def machines(rigid: Rigid, proof: Data) -> Iterator[tuple[list[int], int, list[int], Data]]:
     """Yield, for each pool, its jobs, the units in a tick, the volumes of the jobs in units, and the proof's entry."""
-    order = sorted(range(len(rigid.gangs)), key=lambda j: rigid.gangs[j].release)
-    pools = sorted({gang.pool for gang in rigid.gangs})
+    order = sorted(range(len(rigid.release)), key=rigid.release.__getitem__)
+    pools = sorted(set(rigid.pool))
     require(len(pools) == len(proof["pools"]), "the number of pools is wrong")
     for pool, entry in zip(pools, proof["pools"], strict=True):
-        jobs = [j for j in order if rigid.gangs[j].pool == pool]
-        values = [scaled(entry["share"], rigid.gangs[j].gpus, rigid.there[pool]) for j in jobs]
-        yield jobs, values[0][1], [rigid.gangs[j].duration * v for j, (v, _) in zip(jobs, values, strict=True)], entry
+        jobs = [j for j in order if rigid.pool[j] == pool]
+        values = {gpus: scaled(entry["share"], gpus, rigid.there[pool]) for gpus in {rigid.gpus[j] for j in jobs}}
+        unit = values[rigid.gpus[jobs[0]]][1]
+        yield jobs, unit, [rigid.duration[j] * values[rigid.gpus[j]][0] for j in jobs], entry
 
 
 def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
@@ -107,24 +110,27 @@ def flow(data: Data, proof: Data) -> tuple[int, Fraction]:
     if "edges" in proof:
         bound = by_starts(rigid, proof) if proof.get("starts") else over_intervals(rigid, proof)
         return -1, max(bound, Fraction(0))  # no job completes before its release
-    separate = sum(w * (e - g.release) for w, e, g in zip(rigid.weight, rigid.due, rigid.gangs, strict=True))
-    bound = Fraction(0)
+    least = [0] * len(rigid.weights)
+    for kind, begin, end in zip(rigid.kind.tolist(), rigid.release, rigid.due, strict=True):
+        least[kind] += end - begin
+    separate = sum((w * time for w, time in zip(rigid.weights, least, strict=True)), Fraction(0))
+    weights, bound = rigid.each([math.floor(weight * FINE) for weight in rigid.weights]), Fraction(0)
     for jobs, unit, volume, entry in machines(rigid, proof):
-        weight = [math.floor(rigid.weight[j] * FINE) for j in jobs]
-        release, alone = ([rigid.gangs[j][k] * unit for j in jobs] for k in (0, 1))
-        due = [rigid.due[j] * unit for j in jobs]
+        weight = [weights[j] for j in jobs]
+        release, alone, due = ([times[j] * unit for j in jobs] for times in (rigid.release, rigid.duration, rigid.due))
         bound += Fraction(periods(release, alone, due, volume, weight, entry["parts"]), unit * FINE)
-    return -1, max(bound, Fraction(separate)) / rigid.size
+    return -1, max(bound, separate) / rigid.size
 
 
 def periods(*columns: list[int]) -> int:
     """Return a bound on the weighted sum of times from release to completion: the sum of the best for each busy period.
 
-    The columns are those of :func:`period`.
+    The columns are those of :func:`period`, without the last.
     """
-    release, _, _, volume, _, parts = columns
+    release, _, _, volume, weight, parts = columns
     valid = all(isinstance(p, int) and 0 <= p <= PARTS for p in parts)
     require(valid and len(parts) == len(release), f"parts must be one integer from 0 to {PARTS} per job")
+    columns += (by_urgency(volume, [w * p for w, p in zip(weight, parts, strict=True)]),)
     bound, first, last = 0, 0, release[0] + volume[0]
     for i in range(1, len(release)):
         if release[i] >= last:
@@ -135,15 +141,23 @@ def periods(*columns: list[int]) -> int:
 
 
 def period(
-    release: list[int], alone: list[int], due: list[int], volume: list[int], weight: list[int], parts: list[int]
+    release: list[int],
+    alone: list[int],
+    due: list[int],
+    volume: list[int],
+    weight: list[int],
+    parts: list[int],
+    place: list[int],
 ) -> int:
-    """Return the best bound on a busy period: every job alone, mean busy times, or shortest remaining time first."""
+    """Return the best bound on a busy period: every job alone, mean busy times, or shortest remaining time first.
+
+    For mean busy times, the machine serves jobs by their `place`.
+    """
     began = sum(w * r for w, r in zip(weight, release, strict=True))
     bounds = [sum(w * e for w, e in zip(weight, due, strict=True)) - began]
-    mean = mean_busy_times(release, volume, [Fraction(w * p) for w, p in zip(weight, parts, strict=True)])
+    mean = mean_busy_times(release, volume, place)
     mixed = 0
-    for w, p, m, a, e in zip(weight, parts, mean, alone, due, strict=True):
-        n, d = m.numerator, m.denominator
+    for w, p, (n, d), a, e in zip(weight, parts, mean, alone, due, strict=True):
         mixed += w * (p * (2 * n + a * d) + 2 * (PARTS - p) * e * d) // (2 * PARTS * d)
     bounds.append(mixed - began)
     if len(set(weight)) == 1:
@@ -154,11 +168,11 @@ def period(
 def makespan(data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return a bound on the makespan: all jobs released at or after some time occupy the machine after this time."""
     rigid = Rigid(data, proof["problem"])
-    last = Fraction(max(g.release + g.duration for g in rigid.gangs))
+    last = Fraction(max(map(add, rigid.release, rigid.duration)))
     for jobs, unit, volume, _ in machines(rigid, proof):
-        after = np.cumsum(np.array(volume[::-1], object))[::-1]
-        last = max(last, *(rigid.gangs[j].release + Fraction(v, unit) for j, v in zip(jobs, after, strict=True)))
-    return -1, (last - min(g.release for g in rigid.gangs)) / rigid.hour
+        after = [*accumulate(reversed(volume))][::-1]
+        last = max(last, Fraction(max(rigid.release[j] * unit + v for j, v in zip(jobs, after, strict=True)), unit))
+    return -1, (last - min(rigid.release)) / rigid.hour
 
 
 class MachineFleet(Fleet):
@@ -168,18 +182,20 @@ class MachineFleet(Fleet):
     """
 
     def __init__(self, rigid: Rigid, proof: Data) -> None:
-        gangs, hour = rigid.gangs, float(rigid.hour)
-        self.start: Any = [g.release / hour for g in gangs]
-        self.alone = [max(g.duration / hour, TINY) for g in gangs]
-        self.due = [e / hour for e in rigid.due]
-        self.weight = [float(w * rigid.hour / rigid.size) for w in rigid.weight]
+        hour = float(rigid.hour)
+        self.start: Any = [release / hour for release in rigid.release]
+        self.alone = [max(duration / hour, TINY) for duration in rigid.duration]
+        self.due: list[float] = [due / hour for due in rigid.due]
+        self.weight = rigid.each([float(weight * rigid.hour / rigid.size) for weight in rigid.weights])
         self.there = np.ones(len(proof["machines"]))
-        self.uses = np.zeros((len(gangs), len(self.there)))
+        self.uses = np.zeros((len(self.start), len(self.there)))
+        gpus, alone = np.array(rigid.gpus), np.array(self.alone)
         for d, (pool, share) in enumerate(proof["machines"]):
-            for j, gang in enumerate(gangs):
-                if gang.pool == pool:
-                    value, unit = scaled(share, gang.gpus, rigid.there[pool])
-                    self.uses[j, d] = self.alone[j] * (value / unit)
+            mine = np.array(rigid.pool) == pool
+            for size in np.unique(gpus[mine]).tolist():
+                value, unit = scaled(share, size, rigid.there[pool])
+                these = mine & (gpus == size)
+                self.uses[these, d] = alone[these] * (value / unit)
 
     def ways(self, j: int) -> tuple[Array, Array]:
         return np.array([self.alone[j]]), self.uses[j : j + 1]
@@ -193,7 +209,7 @@ def over_intervals(rigid: Rigid, proof: Data) -> Fraction:
 
     The fluid counts runs shorter than :data:`TINY` as that long; the bound is lowered by the delay that this can cause.
     """
-    fleet, short = MachineFleet(rigid, proof), sum(gang.duration / rigid.hour < TINY for gang in rigid.gangs)
+    fleet, short = MachineFleet(rigid, proof), sum(duration / rigid.hour < TINY for duration in rigid.duration)
     before = np.array(fleet.weight) * (np.array(fleet.start) + TINY * short)
     return completion(fleet, proof) - total(before) * Fraction(1 + 1e-12)
 
@@ -216,24 +232,25 @@ def by_starts(rigid: Rigid, proof: Data) -> Fraction:
     paid = [np.array([0, *np.cumsum(np.array(machine, object) * length)], object) for machine in prices]
     bound = -Fraction(sum(int(machine[-1]) for machine in paid), FINE)
     curves: dict[tuple[int, int], tuple[Any, Any, int]] = {}
-    for j, gang in enumerate(rigid.gangs):
-        kind = gang.pool, gang.gpus
+    weights = rigid.each([math.floor(weight / rigid.size * FINE) for weight in rigid.weights])
+    rows = zip(rigid.release, rigid.duration, rigid.due, rigid.gpus, rigid.pool, weights, strict=True)
+    for release, duration, due, gpus, pool, own in rows:
+        kind = pool, gpus
         if kind not in curves:
-            there = rigid.there[gang.pool]
+            there = rigid.there[pool]
             values = [
-                (Fraction(*scaled(share, gang.gpus, there)), curve)
-                for (pool, share), curve in zip(proof["machines"], paid, strict=True)
-                if pool == gang.pool
+                (Fraction(*scaled(share, gpus, there)), curve)
+                for (of, share), curve in zip(proof["machines"], paid, strict=True)
+                if of == pool
             ]
             parts = math.lcm(*(value.denominator for value, _ in values))
             curve = np.asarray(sum(int(value * parts) * curve for value, curve in values))
             curves[kind] = curve, (curve[1:] - curve[:-1]) // length, parts
         curve, slope, parts = curves[kind]
-        weight = math.floor(rigid.weight[j] / rigid.size * FINE) * parts
-        turns = np.array([*edges, *(edges - gang.duration), rigid.due[j] - gang.duration, gang.release], object)
-        turns = np.unique(np.maximum(turns, gang.release).astype(np.int64)).astype(object)
-        cost = weight * (np.maximum(turns + gang.duration, rigid.due[j]) - gang.release)
-        cost += at(curve, slope, edges, turns + gang.duration) - at(curve, slope, edges, turns)
+        turns = np.array([*edges, *(edges - duration), due - duration, release], object)
+        turns = np.unique(np.maximum(turns, release).astype(np.int64)).astype(object)
+        cost = own * parts * (np.maximum(turns + duration, due) - release)
+        cost += at(curve, slope, edges, turns + duration) - at(curve, slope, edges, turns)
         bound += Fraction(int(cost.min()), FINE * parts)
     return bound
 

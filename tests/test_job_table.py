@@ -85,7 +85,7 @@ def test_a_file_with_columns_is_read_by_programs_and_certificates(rows: Any, tmp
     raw = instance_of({"instance": table.fingerprint}, folder / "certificates" / "x.json.gz")
     assert list(raw["jobs"]) == list(table.plain["jobs"])
     assert certificates.digest(raw, certificates.PRESENTATION) == table.fingerprint
-    pools = len({gang.pool for gang in merged(fixed_gangs_of(raw))[0]})
+    pools = len({*merged(fixed_gangs_of(raw))[1].tolist()})
     proof = {"problem": "rigid.makespan.preemptive", "pools": [{"share": ["area"]}] * pools}
     assert certificates.proved(proof, raw) == certificates.proved(proof, table.plain)
 
