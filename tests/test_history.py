@@ -136,6 +136,15 @@ def test_requeues_and_preemptions(tmp_path: Path) -> None:
     assert runs(preempted) == {"1": (0.0, ((600.0, 3600.0), (4800.0, 7200.0)), 4)}
 
 
+def test_a_requeued_job_that_is_preempted_keeps_its_release(tmp_path: Path) -> None:
+    failed = ONE.replace("COMPLETED", "NODE_FAIL")
+    again = ONE.replace("T08:10:00", "T09:20:00").replace("T09:00:00", "T10:00:00")
+    later = ONE.replace("T08:10:00", "T11:00:00").replace("T09:00:00", "T12:00:00")
+    found = read(tmp_path, "sacct", HEAD + failed + again.replace("COMPLETED", "PREEMPTED") + later)
+    runs_of = {"1": (0.0, ((600.0, 3600.0),), 4), "1#2": (3600.0, ((4800.0, 7200.0), (10800.0, 14400.0)), 4)}
+    assert runs(found) == runs_of
+
+
 def test_time_zones(tmp_path: Path) -> None:
     summer = HEAD + ONE.replace("T08:00:00", "T08:00:00+02:00").replace("T08:10:00", "T06:10:00Z")
     found = read(tmp_path, "sacct", summer.replace("T09:00:00", "T09:00:00+02:00"))

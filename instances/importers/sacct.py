@@ -483,10 +483,9 @@ def requeued(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
         return frame.sort_index()
     attempt = fresh.groupby(frame["id"]).cumsum()
     notes.append(f"{counted(int(fresh.sum()), 'requeue')}: separate jobs, released when the previous attempt has ended")
-    submit = frame["submit"].where(~fresh, np.fmax(frame["submit"], ended))
-    return frame.assign(
-        id=frame["id"].where(attempt == 0, frame["id"] + "#" + (attempt + 1).astype(str)), submit=submit
-    ).sort_index()
+    names = frame["id"].where(attempt == 0, frame["id"] + "#" + (attempt + 1).astype(str))
+    submit = frame["submit"].where(~fresh, np.fmax(frame["submit"], ended)).groupby(names).transform("first")
+    return frame.assign(id=names, submit=submit).sort_index()
 
 
 @lru_cache(maxsize=100_000)
