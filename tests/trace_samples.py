@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from accounts import batch, ended, lsf, started
+
 GAVEL_OLD = (
     "ResNet-50 (batch size 64)\tpython3 main.py %s \t--n\t1\t2931\t100.000000\t2\n"
     "LM (batch size 40) \tcd x && python main.py\t--steps\t1\t122646\t40.000000\t1\n"
@@ -67,6 +69,11 @@ PHILLY_JSON = json.dumps(
     indent=1,
 )
 SAMPLES = {
+    "pbs": "\n".join([started("1.srv", 0, 0), ended("1.srv", 0, 0, 60), ended("2.srv", 0, 60, 90)]),
+    "lsf": "\n".join([lsf(1, 0, 0, 60), lsf(2, 0, 60, 90)]),
+    "kubernetes": json.dumps(
+        {"apiVersion": "v1", "items": [batch("a", 0, 0, 60, 4), batch("b", 0, 60, 90, 4)]}, indent=1
+    ),
     "gavel": GAVEL_NEW,
     "philly": "timestamp,duration,num_gpus,gpu_time,cluster\n"
     "2017-10-09 07:01:55,66.0,1,66.0,11cb48\n2017-10-09 06:13:03,2951.0,2,5902.0,6214e9\n",

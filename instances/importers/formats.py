@@ -18,7 +18,7 @@ import pandas as pd
 
 from schedgap.instances.canonical import one_line, read_bytes, shown
 from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers import history, mapped, philly_json, sacct, swf
+from schedgap.instances.importers import history, kubernetes, lsf, mapped, pbs, philly_json, sacct, swf
 from schedgap.instances.importers.clusters import chip
 from schedgap.instances.importers.filling import to_instance
 from schedgap.instances.importers.mapped import read_as
@@ -348,7 +348,9 @@ MORE: Mapping[str, Callable[[FileRows, pd.DataFrame, Options], Jobs]] = {
 """Functions that turn the lines of a table into jobs, for formats where :func:`plain` does not suffice."""
 
 
-READERS: Mapping[str, Any] = {"mapped": mapped, "philly_json": philly_json, "sacct": sacct, "swf": swf}
+READERS: Mapping[str, Any] = {
+    module.__name__.rpartition(".")[2]: module for module in (kubernetes, lsf, mapped, pbs, philly_json, sacct, swf)
+}
 """Modules that read formats which are no tables, by the name that ``reader`` gives."""
 
 

@@ -82,12 +82,18 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
 """Rules for GPUs, iterations, run times in seconds, and arrivals in the format's unit, which all formats share."""
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a trace; raise `InstanceError` if it is too long, empty, compressed, or not UTF-8 text."""
+def read_text(path: Path, whole: bool = True) -> str:
+    """Return the text of a trace; raise `InstanceError` if it is too long, empty, compressed, or not UTF-8 text.
+
+    If the file need not be `whole`, bytes that are no text are replaced: names in other encodings, and the zeros that
+    a crash leaves in a log.
+    """
     content = read_bytes(path)
     kind = COMPRESSED.get(content[:2])
     if kind is not None and b"\x00" in content:
         raise InstanceError(f"{path}: the file is compressed ({kind}); unpack it first")
+    if not whole:
+        content = content.replace(b"\x00", b"").decode("utf-8-sig", "replace").encode()
     return decoded(path, content, "utf-8-sig", "a header and one or more lines")
 
 
@@ -121,7 +127,9 @@ def check_format(path: Path, text: str, format: str, wanted: str) -> None:
 
 
 def first_line(text: str) -> str:
-    """Return the first non-empty line in the first :data:`LOOK_AHEAD` characters of `text`."""
+    """Return the first non-empty line in the first :data:`LOOK_AHEAD` characters of `text`; of JSON, all of these."""
+    if text.lstrip()[:1] in ("{", "["):
+        return " ".join(text[:LOOK_AHEAD].split())
     return next((line for line in re.split(r"[\r\n]+", text[:LOOK_AHEAD]) if line.strip()), "")
 
 

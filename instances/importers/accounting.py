@@ -1,0 +1,89 @@
+"""What logs of batch systems share: the resource by which jobs are counted, ids that are used again, releases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from schedgap.instances.importers import history
+from schedgap.instances.importers.rows import FileRows
+from schedgap.instances.importers.sacct import requeued
+from schedgap.instances.importers.table import LOOK_AHEAD, check_format
+from schedgap.instances.text import counted
+
+UNITS = {"gpus": "GPU", "cpus": "CPU", "nodes": "node"}
+"""Resources by which jobs may be counted, and their units."""
+
+LIMIT = re.compile(r"(\d{1,9}:){0,3}\d{1,9}(\.\d{1,9})?")
+
+Holding = tuple[Mapping[str, float], str, Mapping[str, int]]
+"""What a run holds: amounts by resource, its GPU type, and its GPUs by server (empty if the log does not say)."""
+
+
+def check_records(path: Path, text: str, format: str, recognise: Callable[[str], int], wanted: str) -> None:
+    """Raise `InstanceError` if none of the first lines is a record; the very first may be cut off, or a comment."""
+    if not any(recognise(line) for line in text[:LOOK_AHEAD].splitlines()):
+        check_format(path, text, format, wanted)
+
+
+def by_resource(
+    held: Iterable[Holding], index: pd.Index, resource: str | None, notes: list[str]
+) -> tuple[pd.DataFrame, str]:
+    """Return ``gpus``, ``type`` and ``hosts`` of each run by the resource asked for, or the first that the log has.
+
+    The second value is the unit. Runs without a GPU type are on the only type, if there is only one.
+    """
+    rows = list(held)
+    amounts = pd.DataFrame([amounts for amounts, *_ in rows], index, columns=list(UNITS), dtype=float).fillna(0.0)
+    types = pd.Series([type for _, type, _ in rows], index, dtype=object)
+    chosen = resource or next((name for name in UNITS if amounts[name].any()), "nodes")
+    frame = pd.DataFrame({"gpus": np.ceil(amounts[chosen]), "type": ""}, index)
+    frame["hosts"] = pd.Series([hosts for *_, hosts in rows], index, dtype=object)
+    if chosen != "gpus":
+        notes.append(f"jobs are counted by {chosen}" + ("" if resource else ": the log has no GPUs"))
+        frame["hosts"] = frame["hosts"].map(lambda hosts: dict.fromkeys(hosts, 0))
+        return frame, UNITS[chosen]
+    untyped = (types == "") & (frame["gpus"] > 0)
+    if len(named := set(types) - {""}) == 1 and untyped.any():
+        (only,) = named
+        notes.append(f"{counted(int(untyped.sum()), 'job')} without a GPU type run on {only}, the only one")
+        types = types.where(~untyped, only)
+    return frame.assign(type=types), UNITS[chosen]
+
+
+def distinct(ids: pd.Series, submit: pd.Series, notes: list[str]) -> pd.Series:
+    """Return the ids, with ``(2)`` and so on for further jobs with the same id: those submitted at another time."""
+    jobs = pd.DataFrame({"id": ids, "submit": submit}).drop_duplicates().sort_values("submit", kind="stable")
+    number = jobs.groupby("id").cumcount() + 1
+    if not (number > 1).any():
+        return ids
+    notes.append(f"{counted(int((number > 1).sum()), 'job')} with an id of an earlier job: told apart by (2), (3), …")
+    names = jobs["id"].where(number == 1, jobs["id"] + "(" + number.astype(str) + ")")
+    keys = pd.MultiIndex.from_frame(pd.DataFrame({"id": ids, "submit": submit}))
+    return pd.Series(names.set_axis(pd.MultiIndex.from_frame(jobs)).reindex(keys).to_numpy(), ids.index)
+
+
+def released(submit: pd.Series, eligible: pd.Series, start: pd.Series, notes: list[str]) -> pd.Series:
+    """Return when jobs were released: when they became eligible, if that is after their submission."""
+    eligible = eligible.where(~(eligible > start), start)
+    later = eligible > submit
+    if later.any():
+        note = "became eligible after their submission: they count as submitted then"
+        notes.append(f"{counted(int(later.sum()), 'job')} {note}")
+    return submit.where(~later, eligible)
+
+
+def attempts(rows: FileRows, frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Return the runs without those that occur twice or overlap; after a requeue, they are of another job."""
+    return requeued(history.once(rows, rows.kept(frame)), notes)
+
+
+def limit_s(text: str) -> float:
+    """Return a time limit in seconds from a number or ``[[d:]h:]mm:ss``; NaN if it is neither."""
+    if not LIMIT.fullmatch(text):
+        return float("nan")
+    return sum(float(part) * unit for part, unit in zip(text.split(":")[::-1], (1, 60, 3600, 86400), strict=False))
