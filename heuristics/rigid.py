@@ -1,14 +1,16 @@
 """Rules that schedule the jobs of a log (first come first served, backfilling, shortest first), and the log's schedule.
 
-All rules know the durations of jobs, except FCFS, Tiresias, and backfilling by requested times; the requested time of a
-job that ran for longer is raised to its duration. No rule knows release times in advance. A job that may run in several
-pools is assigned, at its release, to the pool in which it would end first after the work already there; the rules then
-schedule each pool on its own.
+No rule knows release times in advance. FCFS and Tiresias know no durations, either. The other rules know them or, with
+``estimates=requested``, the time that each job requested; the requested time of a job that ran for longer is raised to
+its duration, and a job that requested none counts with its duration. A job that may run in several pools is assigned,
+at its release, to the pool in which it would end first after the work already there; the rules then schedule each pool
+on its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,10 +19,7 @@ import numpy as np
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Changes, Parameter, passing
-from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView, kernels, starts_of
-
-MOST_RESERVED = 5000
-"""Most jobs for which comparisons run backfilling with requested times, where waiting jobs reserve again and again."""
+from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView, kernels, priorities, starts_of
 
 
 def executed(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:
@@ -57,21 +56,61 @@ def fcfs(view: RigidView, context: Context, *, objective: str = "flow") -> Rigid
     return _listed(view, lambda jobs: np.arange(jobs.size, dtype=float), strict=True)
 
 
-def sjf(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:
+def sjf(view: RigidView, context: Context, *, objective: str = "flow", estimates: str = "true") -> RigidSchedule:
     """Return the schedule in which the shortest job that fits starts first.
 
-    At each event, waiting jobs are tried in order of duration; a large gang may wait for a long time.
+    At each event, waiting jobs are tried in order of duration, or of requested time; a large gang may wait for a long
+    time.
     """
-    return _listed(view, lambda jobs: view.duration[jobs].astype(float))
+    return _listed(view, lambda jobs: known(view, estimates)[jobs].astype(float))
 
 
-def smallest_area(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:
+def smallest_area(
+    view: RigidView, context: Context, *, objective: str = "flow", estimates: str = "true"
+) -> RigidSchedule:
     """Return the schedule in which the job of smallest area (duration times GPUs) that fits starts first.
 
     At each event, waiting jobs are tried in order of area (Carastan-Santos et al., One can only gain by replacing EASY
     backfilling, CCGrid 2019).
     """
-    return _listed(view, lambda jobs: (view.duration[jobs] * view.gpus[jobs]).astype(float))
+    return _listed(view, lambda jobs: (known(view, estimates)[jobs] * view.gpus[jobs]).astype(float))
+
+
+def known(view: RigidView, estimates: str) -> Ints:
+    """Return ``(n,)`` what a rule knows of durations in advance."""
+    return view.requested if estimates == "requested" else view.duration
+
+
+def _by_priority(
+    view: RigidView,
+    estimates: str,
+    rule: str = "FIXED",
+    overtaking: str = "EASY",
+    *,
+    key: Array | None = None,
+    factors: dict[str, float] | None = None,
+    depth: int | None = None,
+) -> RigidSchedule:
+    """Schedule each pool by a rule of priorities; without a `key` ``(n,)``, jobs are tried in the order of release."""
+    kernel, lasts, users = priorities(), known(view, estimates), view.users
+    settings = kernel.Factors(**(factors or NONE))
+
+    def starts(jobs: Ints, capacity: int) -> Ints:
+        reserve, gpus = lasts[jobs], view.gpus[jobs]
+        kind = np.unique(np.stack([reserve, gpus]), axis=1, return_inverse=True)[1].ravel()
+        gangs = kernel.RigidJobs(view.release[jobs], view.duration[jobs], reserve, gpus, kind)
+        keys = np.arange(jobs.size, dtype=float) if key is None else key[jobs]
+        how = getattr(kernel, rule), keys, users[jobs], settings, getattr(kernel, overtaking)
+        return np.asarray(kernel.by_priority(gangs, capacity, *how, depth or jobs.size))
+
+    return _per_pool(view, starts)
+
+
+NONE: dict[str, float] = {
+    **{"age": 0.0, "fairshare": 0.0, "size": 0.0, "max_age": 1.0, "decay": 1.0, "period": 1, "damping": 1.0},
+    **{"tree": True, "small": False},
+}
+"""Settings of Slurm's priority for rules that do not use it."""
 
 
 def easy(view: RigidView, context: Context, *, objective: str = "flow", estimates: str = "true") -> RigidSchedule:
@@ -80,17 +119,7 @@ def easy(view: RigidView, context: Context, *, objective: str = "flow", estimate
     The first waiting job has a reservation at its shadow time, when enough GPUs become free according to `estimates`.
     Another job starts earlier if it ends by then, or uses only GPUs that are left over then (Lifka, JSSPP 1995).
     """
-    return _backfilled(view, kernels().easy, view.requested if estimates == "requested" else view.duration)
-
-
-def _backfilled(view: RigidView, kernel: Callable[..., Any], requested: Ints) -> RigidSchedule:
-    """Run a compiled rule of backfilling on each pool, for jobs with these requested times ``(n,)``."""
-
-    def rule(jobs: Ints, capacity: int) -> Ints:
-        release, duration, gpus = _columns(view, jobs)
-        return np.asarray(kernel(release, duration, requested[jobs], gpus, capacity))
-
-    return _per_pool(view, rule)
+    return _by_priority(view, estimates)
 
 
 def conservative(
@@ -104,7 +133,108 @@ def conservative(
     if estimates == "true":
         starts = kernels().in_turn
         return _per_pool(view, lambda jobs, gpus: starts(*_columns(view, jobs), gpus, np.arange(jobs.size), True))
-    return _backfilled(view, kernels().conservative, view.requested)
+    return _by_priority(view, estimates, overtaking="PLAN")
+
+
+def wfp3(
+    view: RigidView,
+    context: Context,
+    *,
+    objective: str = "flow",
+    estimates: str = "true",
+    backfilling: str = "easy",
+) -> RigidSchedule:
+    r"""Return the schedule of WFP3, which prefers jobs that have waited long for their requested time, and large ones.
+
+    At each event, jobs are tried by descending :math:`(w_j/r_j)^3 \cdot n_j`, for a wait of :math:`w_j`, a requested
+    time of :math:`r_j` and :math:`n_j` GPUs (Tang et al., Fault-aware, utility-based job scheduling on Blue Gene/P
+    systems, CLUSTER 2009; so printed by Carastan-Santos and de Camargo, SC 2017). The first job that does not fit stops
+    all others, or has EASY's reservation. A requested time counts as at least one tick.
+    """
+    return _by_priority(view, estimates, "WFP3", OVERTAKING[backfilling])
+
+
+def f1(
+    view: RigidView,
+    context: Context,
+    *,
+    objective: str = "flow",
+    estimates: str = "true",
+    backfilling: str = "easy",
+    submit_weight: float = 870.0,
+) -> RigidSchedule:
+    r"""Return the schedule of F1, the best of the rules that Carastan-Santos and de Camargo learned by simulation.
+
+    Jobs are tried by ascending :math:`\log_{10}(r_j) \cdot n_j + 8.70 \cdot 10^2 \cdot \log_{10}(s_j)`, for a requested
+    time of :math:`r_j` seconds, :math:`n_j` GPUs, and a submission :math:`s_j` seconds after the first one (Obtaining
+    Dynamic Scheduling Policies with Simulation and Machine Learning, SC 2017). The first job that does not fit stops
+    all others, or has EASY's reservation. Assumption: the clock starts with the log; theirs starts anew after 15 days.
+    """
+    with np.errstate(divide="ignore"):  # the logarithm of 0 is minus infinity: such a job comes first
+        requested = np.log10(known(view, estimates) * view.tick_s)
+        submitted = np.log10((view.release - view.release.min()) * view.tick_s)
+    return _by_priority(
+        view, estimates, "FIXED", OVERTAKING[backfilling], key=requested * view.gpus + submit_weight * submitted
+    )
+
+
+def multifactor(
+    view: RigidView,
+    context: Context,
+    *,
+    objective: str = "flow",
+    estimates: str = "true",
+    backfilling: str = "plan",
+    fairshare: str = "tree",
+    age_weight: float = 1000.0,
+    fairshare_weight: float = 10000.0,
+    size_weight: float = 1000.0,
+    max_age_d: float = 14.0,
+    half_life_d: float = 14.0,
+    period_min: float = 5.0,
+    damping: float = 1.0,
+    favour_small: bool = False,
+    considered: int = 100,
+) -> RigidSchedule:
+    r"""Return the schedule of Slurm's multifactor priority with backfilling, as its documentation describes them.
+
+    Jobs are tried by descending priority, a whole number: the sum of weights times factors, rounded down.
+
+    - Age: the wait over `max_age_d`, at most 1.
+    - Size: the share of the pool's GPUs; with `favour_small`, a single GPU has factor 1 instead of the whole pool.
+    - Fair share: with Fair Tree, the user's rank by usage, least usage first, over the number of users; with the
+      classic formula :math:`2^{-U/S/d}`, where U is the user's share of all usage, S the share of the machine promised
+      to the user, and d the damping factor. Usage is GPU time; every `period_min` it is multiplied by the factor that
+      halves it in `half_life_d`.
+
+    A job starts out of turn if that delays no job of higher priority: jobs reserve the earliest interval one after
+    another, for their requested times, and `considered` jobs at most. Without backfilling, the first job that does not
+    fit stops all others.
+
+    Slurm leaves the following to the site, so it is assumed: weights, half-life and greatest age of the example in its
+    documentation (priority_multifactor); equal shares of all users, who have no accounts above them; no usage before
+    the log; usage counted in each pool of GPUs on its own; factors for partition, quality of service, association, TRES
+    and site, and nice values, are 0, since logs do not state their settings. Slurm plans every 30 s, on a grid of 60 s,
+    for one day ahead; here plans are made at each event, are exact, and have no end.
+    """
+    hour = view.ticks_of_hour
+    period = max(round(period_min / 60 * hour), 1)
+    factors = {
+        "age": age_weight,
+        "fairshare": fairshare_weight,
+        "size": size_weight,
+        "max_age": max_age_d * 24 * hour,
+        "decay": 0.5 ** (period / (half_life_d * 24 * hour)),
+        "period": period,
+        "damping": damping,
+        "tree": fairshare == "tree",
+        "small": favour_small,
+    }
+    return _by_priority(view, estimates, "MULTIFACTOR", OVERTAKING[backfilling], factors=factors, depth=considered)
+
+
+OVERTAKING = {"none": "NOBODY", "easy": "EASY", "plan": "PLAN"}
+"""Who overtakes the first job that does not fit, by the value of the parameter ``backfilling``."""
 
 
 def _interrupted(view: RigidView, rule: int, threshold: float = 0.0) -> RigidSchedule:
@@ -140,6 +270,7 @@ def objectives(preemptive: bool) -> Parameter:
 
 
 ESTIMATES = Parameter("estimates", "the durations that are known in advance", choices=("true", "requested"))
+BACKFILLING = Parameter("backfilling", "who overtakes the first job that does not fit", choices=("none", "easy"))
 
 
 def _no_history(view: RigidView, interrupted: bool) -> str | None:
@@ -171,22 +302,53 @@ _register(
     skip=partial(_no_history, interrupted=True),
 )
 _register("fcfs", fcfs, "First come, first served")
-_backfilling: dict[str, Any] = {
+_estimating: dict[str, Any] = {
     "parameters": (ESTIMATES,),
     "variants": ("estimates=requested",),
     "skip": lambda view, estimates="true": (
         "the instance has no requested times" if estimates == "requested" and not view.asked else None
     ),
-    "too_large": lambda view, estimates="true": (
-        f"{view.size} jobs would reserve anew whenever a job ends early (limit: {MOST_RESERVED} jobs)"
-        if estimates == "requested" and view.size > MOST_RESERVED
-        else None
-    ),
 }
-_register("easy", easy, "EASY backfilling (Lifka, JSSPP 1995)", **_backfilling | {"too_large": lambda view: None})
-_register("conservative", conservative, "Conservative backfilling (Mu'alem and Feitelson 2001)", **_backfilling)
-_register("sjf", sjf, "The shortest job that fits first")
-_register("smallest_area", smallest_area, "The smallest area that fits first (Carastan-Santos et al. 2019)")
+_learned = _estimating | {"parameters": (ESTIMATES, BACKFILLING)}
+_register("easy", easy, "EASY backfilling (Lifka, JSSPP 1995)", **_estimating)
+_register("conservative", conservative, "Conservative backfilling (Mu'alem and Feitelson 2001)", **_estimating)
+_register("sjf", sjf, "The shortest job that fits first", **_estimating)
+_register(
+    "smallest_area",
+    smallest_area,
+    "The smallest area that fits first (Carastan-Santos et al. 2019)",
+    **_estimating,
+)
+_register("wfp3", wfp3, "WFP3 (Tang et al. 2009), as in Carastan-Santos and de Camargo, SC 2017", **_learned)
+_register(
+    "f1",
+    f1,
+    "F1 (Carastan-Santos and de Camargo, SC 2017)",
+    **_learned
+    | {"parameters": (ESTIMATES, BACKFILLING, Parameter("submit_weight", "weight of the submission time", least=0.0))},
+)
+_weights = {"age_weight": "PriorityWeightAge", "fairshare_weight": "PriorityWeightFairshare"}
+_weights |= {"size_weight": "PriorityWeightJobSize"}
+_register(
+    "multifactor",
+    multifactor,
+    "Multifactor priority and backfilling (Slurm's documentation)",
+    **_estimating
+    | {
+        "parameters": (
+            ESTIMATES,
+            replace(BACKFILLING, choices=("none", "plan")),
+            Parameter("fairshare", "formula of the fair-share factor", choices=("tree", "classic")),
+            *(Parameter(name, setting, least=0.0) for name, setting in _weights.items()),
+            Parameter("max_age_d", "PriorityMaxAge: wait at which the age factor is 1", unit="days", least=1e-6),
+            Parameter("half_life_d", "PriorityDecayHalfLife: time in which usage halves", unit="days", least=1e-6),
+            Parameter("period_min", "PriorityCalcPeriod: time after which usage counts", unit="minutes", least=0.1),
+            Parameter("damping", "FairShareDampeningFactor, of the classic formula", least=1.0),
+            Parameter("favour_small", "PriorityFavorSmall: small jobs have large size factors"),
+            Parameter("considered", "bf_max_job_test: most jobs that a plan considers", least=1),
+        )
+    },
+)
 _register("srtf", srtf, "The shortest remaining time first", preemptive=True)
 _register(
     "tiresias",

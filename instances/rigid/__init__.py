@@ -10,6 +10,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints, nothing
 from schedgap.instances.schema import Instance
+from schedgap.instances.schema.columns import PlainJobs
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,9 @@ class RigidView:
     executed
         The schedule as executed, if it is known for all jobs.
     asked
-        Whether the instance has requested times.
+        Number of jobs with a requested time.
+    overran
+        Number of jobs that ran for longer than they requested.
     moves
         ``(n, P)`` duration of each job in each pool, -1 if it cannot run there; ``None`` if jobs cannot choose their
         pools. A job that has started does not move.
@@ -64,13 +67,20 @@ class RigidView:
     pools: tuple[str, ...]
     capacity: Ints
     executed: RigidSchedule | None
-    asked: bool
+    asked: int
+    overran: int
     moves: Ints | None = None
 
     @property
     def size(self) -> int:
         """Number of jobs."""
         return len(self.release)
+
+    @cached_property
+    def users(self) -> Ints:
+        """``(n,)`` number of each job's tenant; jobs without one have a number in common."""
+        names = PlainJobs.of(self.instance.plain.get("jobs", ())).texts("tenant")
+        return np.asarray(np.unique([name or "" for name in names], return_inverse=True)[1])
 
     @property
     def ticks_of_hour(self) -> float:
@@ -179,3 +189,10 @@ def kernels() -> Any:
     from schedgap.instances.rigid import _kernels
 
     return _kernels
+
+
+def priorities() -> Any:
+    """Return the module of the compiled loop with priorities, which is slow to import."""
+    from schedgap.instances.rigid import _priority_kernels
+
+    return _priority_kernels

@@ -1,4 +1,4 @@
-"""Compiled loops over the events of one pool: list scheduling, backfilling, reservations, interruptions, and a search.
+"""Compiled loops over the events of one pool: list scheduling, reservations, interruptions, and a search.
 
 All take the jobs of a pool in the order of release, with times in ticks; a job's number is its index in that order,
 which also breaks ties. Imported on demand, because numba is slow to import.
@@ -180,79 +180,6 @@ def urgency(j: int, left: Ints, duration: Ints, gpus: Ints, rule: int, threshold
 
 
 @compiled
-def retire(running: Ints, busy: int, end: Ints, now: int) -> int:
-    """Move jobs that have ended behind those that still run, and return the number of the latter."""
-    kept = 0
-    for i in range(busy):
-        j = running[i]
-        if end[j] > now:
-            running[i], running[kept] = running[kept], j
-            kept += 1
-    return kept
-
-
-@compiled
-def easy(release: Ints, duration: Ints, requested: Ints, gpus: Ints, capacity: int) -> Ints:
-    """Return the starts of EASY backfilling: by release, or earlier where that does not delay the first waiting job."""
-    n = release.size
-    start, end = np.full(n, -1, np.int64), np.full(n, NEVER)
-    queue, waiting = np.empty(n, np.int64), 0
-    running, busy = np.empty(n, np.int64), 0
-    arrived, left = 0, n
-    while left > 0:
-        now = NEVER if arrived == n else release[arrived]
-        for j in running[:busy]:
-            now = min(now, end[j])
-        busy = retire(running, busy, end, now)
-        while arrived < n and release[arrived] <= now:
-            queue[waiting] = arrived
-            waiting += 1
-            arrived += 1
-        free = capacity
-        for j in running[:busy]:
-            free -= gpus[j]
-        began, shadow, extra = 0, now, free
-        for i in range(waiting):
-            j = queue[i]
-            if i == began and gpus[j] > free:
-                shadow, extra = reservation(j, start, requested, gpus, running, busy, now, free)
-            ahead = i == began
-            fits = gpus[j] <= free and (ahead or now + requested[j] <= shadow or gpus[j] <= extra)
-            if fits:
-                start[j], end[j] = now, now + duration[j]
-                free -= gpus[j]
-                extra -= gpus[j] if not ahead and now + requested[j] > shadow else 0
-                running[busy] = j
-                busy += 1
-                left -= 1
-                began += ahead
-            if free == 0:
-                break
-        kept = 0
-        for i in range(waiting):
-            if start[queue[i]] < 0:
-                queue[kept] = queue[i]
-                kept += 1
-        waiting = kept
-    return start
-
-
-@compiled
-def reservation(
-    head: int, start: Ints, requested: Ints, gpus: Ints, running: Ints, busy: int, now: int, free: int
-) -> tuple[int, int]:
-    """Return the start that requested times guarantee to the first waiting job, and the GPUs that it leaves free."""
-    planned = start[running[:busy]] + requested[running[:busy]]
-    shadow, extra = now, free
-    for i in np.argsort(planned):
-        if extra >= gpus[head] and planned[i] > shadow:
-            break
-        extra += gpus[running[i]]
-        shadow = planned[i]
-    return shadow, extra - gpus[head]
-
-
-@compiled
 def earliest(times: Ints, free: Ints, low: int, count: int, release: int, length: int, need: int) -> int:
     """Return the first time from `release` on from which `need` GPUs stay free for `length`.
 
@@ -303,53 +230,6 @@ def in_turn(release: Ints, duration: Ints, gpus: Ints, capacity: int, order: Int
         start[j], count = reserve(times, free, low, count, release[j], duration[j], gpus[j])
         while by_release and low + 1 < count and times[low + 1] <= release[j]:
             low += 1
-    return start
-
-
-@compiled
-def conservative(release: Ints, duration: Ints, requested: Ints, gpus: Ints, capacity: int) -> Ints:
-    """Return the starts of conservative backfilling by requested times.
-
-    Each job has a reservation that no other job delays. If a job ends before its requested time, all waiting jobs
-    reserve again, in the order of release.
-    """
-    n = release.size
-    times, free = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
-    start, end = np.full(n, NEVER), np.full(n, NEVER)
-    running, busy, waiting, queue = np.empty(n, np.int64), 0, np.empty(n, np.int64), 0
-    times[0], free[0], count = 0, capacity, 1
-    arrived, left = 0, n
-    while left > 0:
-        now = NEVER if arrived == n else release[arrived]
-        for j in running[:busy]:
-            now = min(now, end[j])
-        for j in waiting[:queue]:
-            now = min(now, start[j])
-        kept, early = retire(running, busy, end, now), False
-        for j in running[kept:busy]:
-            early |= duration[j] < requested[j]
-        busy = kept
-        if early:
-            times[0], free[0], count = 0, capacity, 1
-            for j in running[:busy]:
-                count = reserve(times, free, 0, count, now, start[j] + requested[j] - now, gpus[j])[1]
-            for j in waiting[:queue]:
-                start[j], count = reserve(times, free, 0, count, now, requested[j], gpus[j])
-        while arrived < n and release[arrived] <= now:
-            start[arrived], count = reserve(times, free, 0, count, now, requested[arrived], gpus[arrived])
-            waiting[queue] = arrived
-            queue += 1
-            arrived += 1
-        kept = 0
-        for j in waiting[:queue]:
-            if start[j] <= now:
-                running[busy], end[j] = j, now + duration[j]
-                busy += 1
-            else:
-                waiting[kept] = j
-                kept += 1
-        left -= queue - kept
-        queue = kept
     return start
 
 

@@ -70,7 +70,8 @@ def view(instance: Instance) -> RigidView:
         pools=work.gpu_types,
         capacity=capacity,
         executed=None,
-        asked=False,
+        asked=0,
+        overran=0,
     )
 
 
@@ -119,7 +120,8 @@ def _of_log(instance: Instance, jobs: PlainJobs) -> RigidView:
         pools=tuple(index),
         capacity=capacity,
         executed=executed if complete else None,
-        asked=bool(np.isfinite(requested).any()),
+        asked=int(np.isfinite(requested).sum()),
+        overran=int((np.isfinite(requested) & (requested_ticks < duration)).sum()),
         moves=moves,
     )
 
