@@ -33,7 +33,7 @@ from schedgap.instances.discovery import import_submodules
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, OefView
 from schedgap.models.oef import printed
-from schedgap.models.oef.first_order import first_order
+from schedgap.models.oef.first_order import by_first_order
 from schedgap.models.oef.lazy import cooperative
 from schedgap.models.registry import model
 
@@ -75,7 +75,7 @@ unenvied(
     "oef.cooperative.first_order",
     source="OEF §4.2.2, eq. (10); PDHG with restarts (Lu and Yang 2024), settled by premiums",
     kind="matheuristic",
-    procedure=first_order,
+    procedure=by_first_order,
     too_large=_few,
 )(printed.build_cooperative)
 fair("oef.maxmin", source="OEF §2.3.3, max-min fairness", kind="baseline")(printed.build_maxmin)
