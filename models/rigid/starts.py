@@ -1,4 +1,4 @@
-r"""Bounds on gangs that are never preempted, by column generation over their starts.
+r"""Bounds on gangs that are never preempted, from prices of machines over time.
 
 A *column* is a job and its start s. It ends at :math:`s + p_j`. In every interval of time it takes each machine of its
 pool (:mod:`schedgap.models.rigid.bounds`) for as long as it overlaps the interval, times the value of its fraction. All
@@ -26,29 +26,28 @@ import scipy.sparse as sp
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
 from schedgap.instances.rigid import RigidView
-from schedgap.models.engine.columns import Columns, Domain, Generated, Packing, Priced
-from schedgap.models.engine.fluid.intervals import SLIVER, UNSURE, IntervalOracle, stated, tightest
-from schedgap.models.engine.solve import SolveOptions
+from schedgap.models.engine.columns import Columns, Domain, Packing, Priced
+from schedgap.models.engine.fluid.intervals import SLIVER, Posed, stated
+from schedgap.models.engine.solve import Size, Solution, SolveOptions, Times, peak_mb
 from schedgap.models.registry import Outcome, model
 from schedgap.models.rigid.bounds import SUMS, goal_of, machines_of, minimised, safely, too_many
+from schedgap.models.rigid.prices import dearest
 
-MOST_JOBS = 3000
-"""Most jobs for this bound; with more, the fluid over intervals gives a better one within 15 s."""
+MOST_JOBS = 200_000
+"""Most jobs for this bound, unless it is asked for."""
 
 FIRST = 60
-"""Approximate number of the first intervals; their edges are releases and earliest ends of jobs."""
-
-MANY = 400
-"""Most intervals after cutting."""
+"""Approximate number of the intervals of the statement; their edges are releases and earliest ends of jobs."""
 
 FINEST = 1e-5
-"""Smallest length of an interval, as a fraction of the horizon, so that sums of prices keep ten digits."""
+"""Smallest length of an interval of the statement, as a fraction of the horizon."""
+
+USED = 0.8
+"""Fraction of the time limit available for the ascent."""
 
 
-class Starts(IntervalOracle):
+class Starts(Posed):
     """Exact pricing: at prices of machines in intervals, the best start of each job; times are in hours."""
-
-    must = True
 
     def __init__(self, view: RigidView, objective: str, edges: Array) -> None:
         goal, self.hour, self.edges = goal_of(view, objective), view.ticks_of_hour, edges
@@ -60,7 +59,7 @@ class Starts(IntervalOracle):
         self.turns = np.maximum(np.hstack([late, np.tile(edges, (view.size, 1)), due]), self.release[:, None])
         self.ends = self.turns + self.duration[:, None]
         self.delay = self._delay(self.ends)
-        self.made: list[Array] = []
+        self.made = 0
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best start of every job; see :class:`schedgap.models.engine.columns.Priced`."""
@@ -83,26 +82,9 @@ class Starts(IntervalOracle):
         held = (np.minimum(ends, self.edges[1:]) - np.maximum(start, self.edges[:-1])).clip(0.0)
         use = (self.uses[:, :, None] * held[:, None, :]).reshape(n, -1)
         use[use < SLIVER] = 0.0
-        self.made.append(start[:, 0])
-        number = np.arange(n) + (len(self.made) - 1) * n
+        self.made += n
+        number = np.arange(self.made - n, self.made)
         return Columns(np.arange(n), -self._delay(ends)[:, 0], sp.csc_array(use.T), number)
-
-    def cuts(self, found: Generated, whole: bool) -> Array:
-        """Return new edges: for each interval that should be cut, the start or end of a column that matters most."""
-        used = found.x > 0
-        job, start = found.columns.block[used], np.concatenate(self.made)[found.columns.end[used]]
-        at = np.rint(np.concatenate([start, start + self.duration[job]]) * self.hour) / self.hour
-        job, share = np.tile(job, 2), np.tile(found.x[used], 2)
-        inside = np.searchsorted(self.edges, at, side="right") - 1
-        kept = (inside >= 0) & (inside < len(self.edges) - 1)
-        at, job, share, inside = at[kept], job[kept], share[kept], inside[kept]
-        near = np.minimum(at - self.edges[inside], self.edges[inside + 1] - at)
-        prices = found.prices.reshape(self.uses.shape[1], -1)
-        unsure = share * near * (self.uses[job] * prices[:, inside].T).sum(axis=1)
-        kept = (unsure > UNSURE * abs(found.bound)) & (near > FINEST * (self.edges[-1] - self.edges[0]))
-        dearest = np.flatnonzero(kept)[np.argsort(-unsure[kept], kind="stable")]
-        _, once = np.unique(inside[dearest], return_index=True)  # further cuts of an interval wait for the next round
-        return np.asarray(np.sort(at[dearest[once]]))
 
 
 def first_edges(view: RigidView) -> Array:
@@ -140,22 +122,33 @@ def build_starts(view: RigidView, objective: str = "flow") -> pyo.ConcreteModel:
 
 
 def by_starts(view: RigidView, options: SolveOptions, objective: str = "flow") -> Outcome:
-    """Bound a weighted sum of flow times without preemption, by columns over starts and ever shorter intervals.
+    """Bound a weighted sum of flow times without preemption, by the best prices of machines over time.
 
     See Also
     --------
     schedgap.models.rigid.starts : the proof.
+    schedgap.models.rigid.prices : how the prices are found.
     """
     view, began = view.relaxed, clock.now()
-    best = tightest(partial(Starts, view, objective), first_edges(view), True, options, many=MANY)
-    return best.outcome(began, -1, lambda bound: safely(view, objective, bound))
+    limit = None if options.time_limit_s is None else USED * options.time_limit_s
+    found = dearest(view, goal_of(view, objective), limit)
+    solution = Solution(
+        status="time limit without incumbent" if found.late else "optimal",
+        termination=f"bound: {found.prices.shape[1]} intervals, {found.rounds} rounds of pricing",
+        bound=safely(view, objective, found.bound),
+        iterations=found.rounds,
+        times=Times(solve_s=clock.now() - began),
+        size=Size(),
+        peak_mb=peak_mb(),
+    )
+    return Outcome(solution, None, evidence=found)
 
 
 model(
     "rigid.starts",
     problem="rigid.flow",
     kind="bound",
-    source="Relaxation over starts (Dyer and Wolsey 1990), on intervals of time, by column generation",
+    source="Relaxation over starts (Dyer and Wolsey 1990), by smoothed ascent of prices over time",
     procedure=by_starts,
     too_large=partial(too_many, most=MOST_JOBS),
     **minimised(SUMS, ""),

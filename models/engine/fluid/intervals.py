@@ -102,12 +102,17 @@ class Fluid:
         return Packing(rows, len(self.run.start), self.must)
 
 
-class IntervalOracle(Oracle, Protocol):
+class Posed(Oracle, Protocol):
+    """A pricing oracle over a domain."""
+
+    domain: Domain
+
+
+class IntervalOracle(Posed, Protocol):
     """A pricing oracle over the intervals between `edges`; `must` says whether every job has to end."""
 
     edges: Array
     must: bool
-    domain: Domain
 
     def cuts(self, found: Generated, whole: bool) -> Array:
         """Return further edges at which to cut intervals, given the LP optimum; whole numbers only if `whole`."""
@@ -313,7 +318,7 @@ def least_completion(
     return tightest(pose, edges, grain > 0, options, prices_over(best, edges))
 
 
-def stated(pricing: IntervalOracle) -> pyo.ConcreteModel:
+def stated(pricing: Posed) -> pyo.ConcreteModel:
     """Return the restricted master in Pyomo, over the columns of :data:`ROUNDS` rounds of pricing."""
     generated = generate(pricing.domain, pricing, GenerationOptions(CLOSE, iterations=ROUNDS))
     return statement(pricing.domain.packing, generated.columns)
@@ -341,7 +346,6 @@ def tightest(
     whole: bool,
     options: SolveOptions,
     start: Array | None = None,
-    many: int = MANY,
 ) -> Tightest:
     """Return the best bound found while intervals are cut where the values of the columns in use vary by much.
 
@@ -355,8 +359,8 @@ def tightest(
         Whether edges must be whole numbers.
     options
         Time limit, seed and threads.
-    start, many
-        Prices to start from; largest number of intervals.
+    start
+        Prices to start from.
     """
     budget, pricings, work = clock.Budget(options.time_limit_s), 0, 0
     best: Tightest | None = None
@@ -371,7 +375,7 @@ def tightest(
             best = Tightest(generated, pricing)
         cut = pricing.cuts(generated, whole)
         enough = work > WORK if options.time_limit_s is None else budget.spent_s > budget.limit_s / 2
-        enough |= pricings > PRICINGS or len(edges) + len(cut) > many
+        enough |= pricings > PRICINGS or len(edges) + len(cut) > MANY
         if enough or not cut.size or before - bound < BETTER * abs(bound):
             return best
         finer = np.sort(np.concatenate([edges, cut]))
