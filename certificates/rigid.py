@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
