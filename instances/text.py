@@ -14,6 +14,22 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+UNITS = ("GPU", "CPU", "core", "node", "processor")
+"""What logs count jobs by; it also names a pool whose kind a log does not say."""
+
+
+def unit_of(pools: Iterable[str]) -> str:
+    """Return what pools consist of: the unit by which a log counts, or GPUs."""
+    kinds = {pool.partition("@")[0] for pool in pools}
+    return kinds.pop() if len(kinds) == 1 and kinds <= set(UNITS) else "GPU"
+
+
+def amount(number: int, pool: str) -> str:
+    """Return ``36 V100``, ``1 GPU``, ``256 processors`` or ``8 cores@queue 1``; `pool` is a type or a unit."""
+    kind, at, where = pool.partition("@")
+    return f"{counted(number, kind) if kind in UNITS else f'{number} {kind}'}{at}{where}"
+
+
 def some(names: Sequence[object], most: int = 5) -> str:
     """Return the first `most` names separated by commas, and the number of the others."""
     more = len(names) - most

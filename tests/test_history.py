@@ -158,7 +158,7 @@ def test_time_zones(tmp_path: Path) -> None:
 def test_a_log_that_breaks_its_cluster_is_told_and_gets_its_peak(tmp_path: Path) -> None:
     found = read(tmp_path, "swf", "; MaxProcs: 6\n; UnixStartTime: 749458803\n" + SWF + SWF.replace("1", "2", 1))
     assert found.cluster.gpus_by_type == {"processor": 8}
-    told = "8 processor in use where there are 6 (MaxProcs of the header), first at 1993-10-01 07:00:13: 8, the peak"
+    told = "8 processors in use where there are 6 (MaxProcs of the header), first at 1993-10-01 07:00:13: 8, the peak"
     assert any(told in line for line in found.derived), found.derived
     assert read(tmp_path, "swf", SWF, gpus={"": 16}).cluster.gpus == 16
     with pytest.raises(UsageError, match="the log has pools processor"):
@@ -181,7 +181,7 @@ def test_unsorted_lines_and_starts_before_submission(tmp_path: Path) -> None:
     text = "id;submit;start;end;gpus\nb;50;60;70;2\na;20;10;30;1\n"
     found = read(tmp_path, "csv", text)
     assert runs(found) == {"a": (0.0, ((0.0, 20.0),), 1), "b": (40.0, ((50.0, 60.0),), 2)}
-    assert any("1 job started before its submission (by up to 10 s)" in line for line in found.derived)
+    assert any("1 job with a start before the submission (by up to 10 s)" in line for line in found.derived)
 
 
 def test_node_lists() -> None:
@@ -224,7 +224,7 @@ def test_philly_says_how_many_gpus_of_a_machine_are_held(tmp_path: Path) -> None
     nodes.write_text("machineId, number of GPUs, single GPU mem\nm1,2,24GB\nm2,1,12GB\n")
     found = read(tmp_path, "philly_json", PHILLY, nodes=nodes)
     assert [job.history.hosts for job in found.jobs if job.history] == [({"m1": 2}, {"m2": 2})]
-    told(found, "2 GPU in use on m2, which has 1, first at 2017-10-07 03:00:00: the peak counts")
+    told(found, "2 GPUs in use on m2, which has 1, first at 2017-10-07 03:00:00: the peak counts")
 
 
 def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_batch_jobs_are_certified_as_a_stranger_types_it(command: Command) -> No
     columns = "id = job_id, submit = submit_time, wait = wait_time, duration = run_time, cores = num_cores"
     done = command("certify", "csv", log, "--map", columns, "--time-limit", 2, "--jobs", 1, "--no-report")
     assert done.returncode == 0, done.stderr
-    assert "30 core: the most that the log has in use at once" in done.stderr
+    assert "30 cores: the most that the log has in use at once" in done.stderr
     assert "mean completion time as executed 0.0328 h, at most 1.713 × the optimum" in " ".join(done.stdout.split())
 
 

@@ -16,7 +16,7 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.table import OutputFormat
 from schedgap.instances.errors import UsageError
 from schedgap.instances.ranges import MAX_BAD
-from schedgap.instances.text import counted
+from schedgap.instances.text import counted, unit_of
 
 Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figures", "formats", "plugins"]
 """What ``harness list`` lists."""
@@ -204,7 +204,8 @@ def import_(
     write(instance, output)
     say_derived(instance)
     say_bad(rows.bad, output.with_suffix(".bad-rows.csv"))
-    counts = f"{len(instance.jobs)} jobs, {len(instance.tenants)} tenants, {instance.cluster.gpus} GPUs"
+    size = counted(instance.cluster.gpus, unit_of(instance.cluster.gpus_by_type))
+    counts = f"{counted(len(instance.jobs), 'job')}, {counted(len(instance.tenants), 'tenant')}, {size}"
     typer.echo(f"{output}: {counts}, fingerprint {instance.fingerprint[:12]}")
 
 

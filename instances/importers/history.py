@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from math import isnan
@@ -40,13 +40,16 @@ from schedgap.instances.rigid import steps
 from schedgap.instances.schema import Cluster, GpuType, Instance, ServerGroup, limits
 from schedgap.instances.schema.columns import ELSEWHERE as DURATIONS
 from schedgap.instances.schema.columns import GPU_TYPE, HOSTS, PARTITION, REQUESTED, RUNS, Column
-from schedgap.instances.text import counted
+from schedgap.instances.text import amount, counted
 
 UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null", "NULL", "nan", "NaN", "<none>", "<unknown>", "(null)", "-"}
 """Values that stand for an unknown time in logs."""
 
 ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 """The zone at the end of a date."""
+
+UNFINISHED = {"running", "r", "pending", "suspended", "resizing", "completing"}
+"""Statuses of jobs that have not ended, in lower case."""
 
 NEVER_STARTED = "they never started"
 STILL_RUNNING = "they were still running when the log was taken, or their end is not known"
@@ -82,6 +85,8 @@ class Log:
         GPUs of each pool, or of the only one (``""``), according to the log itself, and where the log states them.
     dates
         Whether times count from 1970.
+    zone
+        Time zone in which messages show times; by default UTC.
     """
 
     format: str
@@ -92,10 +97,13 @@ class Log:
     capacity: Mapping[str, int] | None = None
     capacity_from: str = ""
     dates: bool = True
+    zone: ZoneInfo | None = None
 
     def moment(self, time: float) -> str:
         """Return a time for messages: a date and time, or seconds."""
-        return str(pd.Timestamp(round(time, 6), unit="s"))[:19] if self.dates else f"{time:.15g} s"
+        if not self.dates:
+            return f"{time:.15g} s"
+        return f"{datetime.fromtimestamp(round(time, 6), self.zone or UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def times(rows: FileRows, raw: pd.Series, options: Options) -> tuple[pd.Series, pd.Series]:
@@ -112,7 +120,7 @@ def times(rows: FileRows, raw: pd.Series, options: Options) -> tuple[pd.Series, 
         values: pd.Series = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
         local = pd.Series("%z" not in options.time_format, raw.index)
         right = f"a time of the form {options.time_format}"
-    elif 2 * (numbers := pd.to_numeric(raw.where(~empty), errors="coerce")).count() > int((~empty).sum()):
+    elif 2 * int(((numbers := pd.to_numeric(raw.where(~empty), errors="coerce")) >= 0).sum()) > int((~empty).sum()):
         values, local, right = numbers, pd.Series(False, raw.index), "seconds"
     else:
         values = seconds(raw)
@@ -217,7 +225,9 @@ def unfolded(
         notes.append(
             f"{counted(several, 'line')} with a time that {zone.key} has twice, in order both ways: the earlier counts"
         )
-    return pd.DataFrame(list(chosen.values()), list(chosen), columns=list(found.columns)).reindex(found.index)
+    return pd.DataFrame(list(chosen.values()), list(chosen), columns=list(found.columns), dtype=float).reindex(
+        found.index
+    )
 
 
 def _in_order(way: tuple[float, ...], names: list[str], lasted: float) -> bool:
@@ -248,12 +258,14 @@ def to_instance(log: Log, options: Options) -> Instance:
     It raises `InstanceError` if a line is invalid or nothing ran, and `UsageError` if an option does not suit this log.
     """
     notes: list[str] = []
+    if options.timezone:
+        log = replace(log, zone=zone_of(options.timezone))
     frame = _jobs(log, _checked(log, log.rows.kept(log.frame), notes), notes)
     log.rows.check()
     derived = [*log.rows.notes(), *log.notes]
     if frame.empty:
         raise InstanceError(f"{log.rows.path}: no job ran: {'; '.join(derived) or 'the log is empty'}")
-    derived += notes
+    derived += [*_censored(log, frame), *notes]
     ids, limit = frame["id"].drop_duplicates(), min(options.max_jobs or limits.MAX_ITEMS, limits.MAX_ITEMS)
     if len(ids) > limit:
         derived.append(f"only the first {limit} of {counted(len(ids), 'job')} by submission")
@@ -270,8 +282,8 @@ def to_instance(log: Log, options: Options) -> Instance:
     path = log.rows.path
     name, users = Path(path.name.removesuffix(".gz")).stem, filter(None, frame["user"])
     began = origin if log.dates else None
-    if log.dates and options.timezone:
-        shift = datetime.fromtimestamp(origin, zone_of(options.timezone)).utcoffset()
+    if log.dates and log.zone:
+        shift = datetime.fromtimestamp(origin, log.zone).utcoffset()
         began = origin + shift.total_seconds() if shift else origin
     jobs = _columns(_interrupted(frame), origin)
     groups = [ServerGroup(name=n, count=1, gpu_type=pool, gpus=gpus) for n, (pool, gpus) in servers.items()]
@@ -283,6 +295,17 @@ def to_instance(log: Log, options: Options) -> Instance:
     cluster = Cluster(gpu_types=tuple(GpuType(name=pool) for pool in capacity), servers=tuple(groups))
     about: dict[str, Any] = {"cluster": cluster, "began_s": began}
     return instance_of(log.format, path, name, options, derived, users, jobs, **about)
+
+
+def _censored(log: Log, frame: pd.DataFrame) -> list[str]:
+    """Return notes on jobs whose end the log does not have, or perhaps not."""
+    notes = []
+    if running := log.rows.left_out.get(STILL_RUNNING):
+        others = counted(running, "other")
+        notes.append(f"all is about the jobs that ended; {log.unit}s that the {others} held count as free")
+    if on := int(frame["status"].str.lower().isin(UNFINISHED).sum()):
+        notes.append(f"{counted(on, 'line')} with an end, but a status such as Running: that end counts")
+    return notes
 
 
 def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
@@ -309,11 +332,8 @@ def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
     early = frame["start"] < frame["submit"]
     if early.any():
         worst = float((frame["submit"] - frame["start"]).max())
-        count, jobs = int(early.sum()), counted(int(early.sum()), "job")
-        their, they = ("its", "it counts") if count == 1 else ("their", "they count")
-        derived.append(
-            f"{jobs} started before {their} submission (by up to {worst:g} s): {they} as submitted at the start"
-        )
+        jobs = counted(int(early.sum()), "job")
+        derived.append(f"{jobs} with a start before the submission (by up to {worst:g} s): submitted at the start")
         frame = frame.assign(submit=np.fmin(frame["submit"], frame["start"]))
     return frame
 
@@ -389,14 +409,16 @@ def _capacity(
         peak, when, largest = _peak(lines, room)
         if room == 0:
             at = f", at {log.moment(when)}" if peak else ""
-            derived.append(f"{peak or largest} {pool}: the most that the log has in use at once{at}")
+            most = "the most that the log has in use at once" if peak else "the largest job, since no times are known"
+            derived.append(f"{amount(peak or largest, pool)}: {most}{at}")
         elif peak > room:
             derived.append(
-                f"{peak} {pool} in use where there are {room} ({source}), first at {log.moment(when)}:"
+                f"{amount(peak, pool)} in use where there are {room} ({source}), first at {log.moment(when)}:"
                 f" {peak}, the peak, counts"
             )
         else:
-            derived.append(f"{room} {pool}: {source}; the log uses up to {peak}")
+            used = f"the log uses up to {peak} at once" if peak else "the log does not say when jobs ran"
+            derived.append(f"{amount(room, pool)}: {source}; {used}")
         capacity[pool] = max(peak, room, largest)
     further = stated if stated and frame.columns.str.startswith(ELSEWHERE).any() else {}
     return capacity | {pool: room for pool, room in further.items() if pool and pool not in capacity}
@@ -443,7 +465,7 @@ def _servers(
         peak, when, _ = _peak(group, room)
         if peak > room:
             rooms[str(server)] = pool, peak
-            exceeded.append(f"{peak} {pool} in use on {server}, which has {room}, first at {log.moment(when)}")
+            exceeded.append(f"{amount(peak, pool)} in use on {server}, which has {room}, first at {log.moment(when)}")
     derived.append(f"{len({row[0] for row in held})} of {counted(len(rooms), 'server')} are checked one by one")
     if exceeded:
         others = f" (and more than there are on {len(exceeded) - 1} others)" if len(exceeded) > 1 else ""
@@ -473,12 +495,12 @@ def _interrupted(frame: pd.DataFrame) -> pd.DataFrame:
     second = np.concatenate([[False], place[1:] == place[:-1]])
     first = np.concatenate([second[1:], [False]])
     twice = frame.iloc[place]
-    half = twice["duration"] / 2
-    return twice.assign(
-        end=twice["end"].where(~first, twice["start"] + half),
-        start=twice["start"].where(~second, twice["end"] - half),
-        duration=twice["duration"].where(~(first | second), half),
+    half = (twice["duration"] / 2).round()  # whole seconds stay whole
+    parts = {"end": twice["start"] + half, "start": twice["end"] - (twice["duration"] - half)}
+    twice = twice.assign(
+        end=twice["end"].where(~first, parts["end"]), start=twice["start"].where(~second, parts["start"])
     )
+    return twice.assign(duration=(twice["end"] - twice["start"]).where(first | second, twice["duration"]))
 
 
 def _columns(frame: pd.DataFrame, origin: float) -> dict[str, Column]:

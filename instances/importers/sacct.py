@@ -71,7 +71,8 @@ JOB = re.compile(r"\d+(_(\d+|\[.*\]))?(\+\d+)?(\.\S+)?")
 DATE = re.compile("|".join([*map(re.escape, history.UNKNOWN), ISO_DATE.pattern, r"\d+"]))
 FORMS = {
     **dict.fromkeys(("JobID", "JobIDRaw"), JOB),
-    **dict.fromkeys(("Submit", "Eligible", "Start", "End"), DATE),
+    "Submit": re.compile(rf"{ISO_DATE.pattern}|\d+"),
+    **dict.fromkeys(("Eligible", "Start", "End"), DATE),
     **dict.fromkeys(("NNodes", "NCPUS", "ElapsedRaw", "TimelimitRaw", "AllocCPUS", "AllocNodes"), re.compile(r"\d*")),
     **dict.fromkeys(("AllocTRES", "ReqTRES"), re.compile("(.*=.*)?")),
     "ExitCode": re.compile(r"(\d+:\d+)?"),
@@ -114,11 +115,10 @@ PARTS = "they are parts of heterogeneous jobs, and counted in the line of the fi
 
 
 def recognise(line: str) -> int:
-    """Return how many of Slurm's columns a header has; 1 for a JSON object, 0 for other lines."""
+    """Return how many columns a header of Slurm has; 1 for a JSON object, 0 for other lines."""
     names = set(re.split(r"[^A-Za-z%0-9]+", line))
-    known = {"JobID", "JobIDRaw", "Submit", "Start", "End", "State", "NodeList", "AllocTRES", "ReqTRES", *FREE}
     header = names & {"JobID", "JobIDRaw"} and {"Submit", "Start"} <= names
-    return len(names & known) if header else int(line.lstrip().startswith("{"))
+    return len(names) if header else int(line.lstrip().startswith("{"))
 
 
 def read(rows: FileRows, options: Options) -> Instance:
@@ -150,7 +150,11 @@ def table(rows: FileRows, text: str) -> pd.DataFrame:
         if name not in header:
             raise InstanceError(f"{rows.path}: line 1: no column {name}: {WANTED}")
     places = {name: at for at, name in enumerate(header) if name in USED}
-    return framed(rows, lines_of(text), places, delimiter, broken(header, delimiter), unique=True)
+    frame = framed(rows, lines_of(text), places, delimiter, broken(header, delimiter), unique=True)
+    if delimiter != found[1]:
+        read = rows.content
+        rows.content = lambda number: read(number).replace(delimiter, found[1])
+    return frame
 
 
 def broken(header: Sequence[str], delimiter: str) -> Mend:
@@ -173,7 +177,7 @@ def broken(header: Sequence[str], delimiter: str) -> Mend:
             previous = before.get(place)
             start = first.get(previous, previous) if previous is not None else None
             whole = formed and begins(lines[place])
-            if whole or start is None or place - start > LONGEST or not formed or not open_after(lines, start, place):
+            if whole or start is None or place - start > LONGEST or not formed or not unfinished(lines[start:place]):
                 first[place] = place
             else:
                 first[place] = start
@@ -189,10 +193,11 @@ def broken(header: Sequence[str], delimiter: str) -> Mend:
             found.problems[start] = f"{unequal(len(fields), len(header))}: {why}"
         return found
 
-    def open_after(lines: Sequence[str], start: int, place: int) -> bool:
-        """Whether the row that begins at `start` may continue in line `place`: fields lack, or its last is free."""
-        count = sum(line.count(delimiter) for line in lines[start:place])
-        return count < len(header) - 1 or header[-1] in FREE
+    def unfinished(lines: Sequence[str]) -> bool:
+        """Whether a row may continue after `lines`: its last column is free, or they are not all fields of a row."""
+        fields = "\n".join(lines).split(delimiter)
+        whole = len(fields) == len(header) or rejoined(header, fields, delimiter) is not None
+        return header[-1] in FREE or not whole
 
     return mend
 
@@ -351,12 +356,11 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
         eligible = lines["eligible"].where(lines["eligible"] <= frame["start"], frame["start"])
         later = lines["eligible"].notna() & (eligible > frame["submit"])
         if later.any():
-            note = "became eligible after their submission: they count as submitted then"
-            notes.append(f"{counted(int(later.sum()), 'job')} {note}")
+            notes.append(f"{counted(int(later.sum()), 'job')} eligible only some time after submission: submitted then")
         frame["submit"] = frame["submit"].where(~later, eligible)
     if interrupted := int((frame["suspended"] > 0).sum()):
         where = "interrupted for as long in the middle of the run, since the log does not say when"
-        notes.append(f"{counted(interrupted, 'job')} suspended: {where}")
+        notes.append(f"{counted(interrupted, 'job')} suspended: {where}; bounds hold wherever it was")
     frame = requeued(together(rows, history.once(rows, rows.kept(frame)), options, notes), notes)
     dates = rows.at == "record" or not lines["Submit"].str.isdigit().all() or bool((frame["submit"] > 1e8).all())
     notes += ["times without a zone count as UTC"] if options.timezone is None and dates and rows.at == "line" else []
@@ -429,12 +433,12 @@ def resources(
     resource = options.resource or ("gpus" if any(number for number, _ in gpus) else "")
     numbers = pd.Series([number for number, _ in gpus], lines.index)
     types = pd.Series([name for _, name in gpus], lines.index, dtype=object)
-    if resource == "gpus":
+    if resource == "gpus" or lines.empty:
         named = set(types) - {""}
         untyped = (types == "") & (numbers > 0)
         if len(named) == 1 and untyped.any():
             (only,) = named
-            notes.append(f"{counted(int(untyped.sum()), 'job')} without a GPU type run on {only}, the only one")
+            notes.append(f"{counted(int(untyped.sum()), 'job')} without a GPU type: on {only}, the only one")
             types = types.where(~untyped, only)
         return numbers, types, "GPU"
     for name in [resource] if resource else ["cpus", "nodes"]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from schedgap.instances.schema.content import Content
-from schedgap.instances.text import counted, some
+from schedgap.instances.text import amount, counted, some, unit_of
 
 MAX_LISTED = 6
 """Most items that a list names; the rest is counted."""
@@ -17,8 +17,10 @@ MAX_LISTED = 6
 def describe(instance: Content) -> list[tuple[str, str]]:
     """Return facts about the instance as pairs (label, text) in display order; ``derived`` has several lines."""
     cluster, jobs, horizon = instance.cluster, instance.jobs, instance.horizon
-    totals = [f"{count} {name}" for name, count in cluster.gpus_by_type.items()]
-    gangs = [f"{n} of {counted(size, 'GPU')}" for size, n in sorted(Counter(job.gpus for job in jobs).items())]
+    totals = [amount(count, name) for name, count in cluster.gpus_by_type.items()]
+    unit = unit_of(cluster.gpus_by_type)
+    total = counted(cluster.gpus, unit)
+    gangs = [f"{n} of {counted(size, unit)}" for size, n in sorted(Counter(job.gpus for job in jobs).items())]
     types = f"worker types: {len(instance.worker_types)}, PS types: {len(instance.ps_types)}"
     fluid = load(instance)
     times = [job.submit_s for job in jobs] or [0.0]
@@ -27,12 +29,15 @@ def describe(instance: Content) -> list[tuple[str, str]]:
     facts = [
         ("instance", instance.name),
         ("title", instance.title),
-        ("cluster", f"{cluster.gpus} GPUs: {some(totals, MAX_LISTED)}"),
+        ("cluster", total if totals == [total] else f"{total}: {some(totals, MAX_LISTED)}"),
         ("servers", _servers(instance)),
         ("tenants", _tenants(instance)),
         ("jobs", _jobs(instance)),
         ("arrivals", arrivals if jobs else ""),
-        ("load", f"{fluid:.2f} of the average GPUs, from the start to the last arrival" if fluid is not None else ""),
+        (
+            "load",
+            f"{fluid:.2f} of the average {unit}s, from the start to the last arrival" if fluid is not None else "",
+        ),
         ("gangs", some(gangs, MAX_LISTED)),
         ("models", _named(Counter(job.model for job in jobs if job.model))),
         ("workers and parameter servers", types if instance.worker_types or instance.ps_types else ""),

@@ -22,6 +22,7 @@ from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.columns import ELSEWHERE, GPU_TYPE, HOSTS, REQUESTED, RUNS, PlainJobs
+from schedgap.instances.text import amount
 from schedgap.instances.workload import server_names, workload
 
 FINE_S = 1e-6
@@ -148,8 +149,9 @@ def _capacity(instance: Instance) -> Ints:
 
 def describe(v: RigidView) -> str:
     """Return the caption of a comparison: jobs, pools, load."""
-    pools = ", ".join(f"{count:,} {name}" for name, count in zip(v.pools, v.capacity.tolist(), strict=True))
-    span = int((v.release + v.duration).max() - v.release.min())
+    pools = ", ".join(amount(count, name) for name, count in zip(v.pools, v.capacity.tolist(), strict=True))
+    last = (v.release + v.duration).max() if v.executed is None else v.executed.end.max()
+    span = int(last - v.release.min())
     area = float((v.gpus * v.duration.astype(float)).sum())
     load = area / (float(v.capacity.sum()) * span) if span else 0.0
     free = 0 if v.moves is None else int(((v.moves >= 0).sum(axis=1) > 1).sum())

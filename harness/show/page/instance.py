@@ -14,6 +14,7 @@ from schedgap.harness.studies.reproduce.setting import elsewhere
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import describe
+from schedgap.instances.text import unit_of
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -70,7 +71,8 @@ def profiled(instance: Instance) -> list[tuple[str, str]]:
 
 def picture(instance: Instance) -> list[str]:
     """Return lines that chart GPUs by type, arrivals over time, and jobs by gang size."""
-    lines = ["", "GPUs by type", *_bars(instance.cluster.gpus_by_type)]
+    unit = unit_of(instance.cluster.gpus_by_type)
+    lines = ["", f"{unit}s by type", *_bars(instance.cluster.gpus_by_type)]
     submit_s = [job.submit_s for job in instance.jobs]
     if len(set(submit_s)) > 1:
         counts, edges = np.histogram(submit_s, bins=SPARK_WIDTH, range=(0, max(1.0, *submit_s)))
@@ -78,7 +80,7 @@ def picture(instance: Instance) -> list[str]:
         heights = -(-counts * (len(LEVELS) - 1) // counts.max())  # rounded up, so that any count above 0 is visible
         lines += ["", caption, "".join(LEVELS[height] for height in heights)]
     if gangs := Counter(job.gpus for job in instance.jobs):
-        lines += ["", "jobs by gang size (GPUs)", *_bars({str(size): gangs[size] for size in sorted(gangs)})]
+        lines += ["", f"jobs by gang size ({unit}s)", *_bars({str(size): gangs[size] for size in sorted(gangs)})]
     return lines
 
 
