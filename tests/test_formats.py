@@ -539,7 +539,7 @@ def test_objects_come_in_lists_lines_or_one_after_another(tmp_path: Path) -> Non
     assert again == jobs
     told(
         found,
-        "1 of 44 items left out: they repeat another line",
+        "1 of 44 items left out: they repeat another item",
         "1 of 44 items left out: they show an earlier state of the same object",
         "1 of 44 items left out: they are not valid JSON",
         "1 of 44 items left out: they have no kind or no name",
@@ -572,3 +572,50 @@ def test_wrong_types_and_times_in_objects_are_bad_items(tmp_path: Path) -> None:
     told(found, "2 of 83 items left out: they do not have the form of their kind")
     all_are_counted(found, 83)
     assert found.began_s == T0
+
+
+# Acme, Helios, PAI
+
+KALOS = (
+    "job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,submit_time,start_time,end_time,"
+    "fail_time,stop_time,duration,queue,gpu_time\n"
+)
+
+
+def kalos(job: str, gpus: int, submit: str, start: str, end: str, duration: str) -> str:
+    dates = ",".join(f"2023-05-17 {time}+00:00" if time else "" for time in (submit, start, end))
+    return f"{job},u,8,{gpus},960,1000,100.0,Other,FAILED,{dates},,,{duration},10.0,1152.0\n"
+
+
+def test_durations_of_kalos_do_not_count_the_waiting(tmp_path: Path) -> None:
+    """The published example: 18 s of duration, of which 10 s are waiting."""
+    text = KALOS + kalos("a", 64, "11:00:58", "11:01:08", "11:01:16", "18")
+    text += kalos("b", 8, "11:00:58", "", "", "30") + kalos("c", 8, "11:00:59", "", "", "")
+    text += kalos("d", 8, "11:00:59", "11:01:59", "11:02:59", "60")
+    found = read(tmp_path, "acme", text, history=False)
+    assert {job.id: job.duration_s for job in found.jobs} == {"a": 8, "b": 30, "d": 60}
+    told(found, "1 of 4 jobs left out: they have no duration", "the recorded duration of 1 job is not end − start")
+    _, jobs = log(tmp_path, "acme", text.splitlines())
+    assert {name: of[1] for name, of in jobs.items()} == {"a": [(10 / 60, 18 / 60)], "d": [(61 / 60, 121 / 60)]}
+
+
+@pytest.mark.parametrize("format", ["helios", "acme"])
+def test_a_published_table_with_bad_lines_is_read(format: str, tmp_path: Path) -> None:
+    header, first, *_ = SAMPLES[format].splitlines()
+    good = [first.replace(first.split(",")[0], str(i), 1) for i in range(97)]
+    bad = [
+        first[:50],
+        first.replace(",1,", ",many,", 1).replace(",8,", ",many,", 1),
+        first.replace("2020", "nowhere-20"),
+    ]
+    bad[2] = bad[2].replace("2023", "nowhere-20")
+    found, jobs = log(tmp_path, format, [header, *good[:50], header, *bad, *good[50:], *good[:5]])
+    assert len(jobs) == 97
+    told(found, "1 of 106 lines left out: they repeat the header", "5 of 106 lines left out: they repeat another line")
+    all_are_counted(found, 106)
+
+
+def test_the_instance_table_of_pai_is_not_its_task_table(tmp_path: Path) -> None:
+    line = "af7247,worker,0d39aa,54dbcd,e387fb,Terminated,2081336.0,2083889.0,471dda\n"
+    with pytest.raises(InstanceError, match="not pai2020: the columns are job_name,task_name,inst_num"):
+        read(tmp_path, "pai2020", line, history=False)

@@ -143,6 +143,18 @@ def plain(rows: FileRows, frame: pd.DataFrame, options: Options) -> Jobs:
     return rows.leave(frame, reasons), {}, {}
 
 
+def acme(rows: FileRows, frame: pd.DataFrame, options: Options) -> Jobs:
+    """Return a job for each line, which lasts from its start to its end where the line has both."""
+    lasted = frame["end_time"] - frame["start_time"]
+    lasted = lasted.where(lasted >= 0, frame["duration_s"])
+    jobs, left_out, _ = plain(rows, frame.assign(duration_s=lasted, recorded=frame["duration_s"]), options)
+    other = int(((jobs["duration_s"] - jobs["recorded"]).abs() > 1).sum())
+    note = (
+        f"the recorded duration of {counted(other, 'job')} is not end − start (Kalos' includes waiting), which counts"
+    )
+    return jobs, left_out, {"notes": [note] if other else []}
+
+
 def openb(rows: FileRows, pods: pd.DataFrame, options: Options) -> Jobs:
     """Return the pods that ran, with the fraction of a GPU that they use."""
     start, end = pods["scheduled_time"], pods["deletion_time"]
@@ -340,6 +352,7 @@ def pai2020_ran(table: TableLayout, rows: FileRows, options: Options) -> Instanc
 
 
 MORE: Mapping[str, Callable[[FileRows, pd.DataFrame, Options], Jobs]] = {
+    "acme": acme,
     "gavel": gavel,
     "openb": openb,
     "pai2020": pai2020,

@@ -40,7 +40,7 @@ from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history
 from schedgap.instances.importers.accounting import Holding, attempts, by_resource, distinct
 from schedgap.instances.importers.registry import NO_GPU, Options
-from schedgap.instances.importers.rows import REPEATED, FileRows
+from schedgap.instances.importers.rows import FileRows
 from schedgap.instances.importers.table import check_format, read_text
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
@@ -67,6 +67,7 @@ RUNNING, GOING = "Running", {"Running", "Completing", "Terminating", "Aborting",
 """States of Volcano's jobs in which a run begins, and in which it holds its GPUs."""
 
 NO_JOBS = "they are no jobs, pods or workloads"
+AGAIN = "they repeat another item"
 EARLIER = "they show an earlier state of the same object"
 IN_PARTS = "their pods are jobs of their own"
 STOOD_FOR = "they belong to workloads or jobs of the list, which stand for them"
@@ -230,7 +231,7 @@ def log_of(rows: FileRows, items: Sequence[ListedObject], options: Options) -> h
     last = {item.uid: item.number for item in items}
     states = [f"{item.uid} {json.dumps(item.data, sort_keys=True)}" for item in items]
     reasons = {
-        REPEATED: pd.Series(states, index, dtype=object).duplicated(keep="last"),
+        AGAIN: pd.Series(states, index, dtype=object).duplicated(keep="last"),
         NO_JOBS: pd.Series([not item.kind for item in items], index),
         EARLIER: pd.Series([last[item.uid] != item.number for item in items], index),
     }
@@ -502,7 +503,7 @@ def first(*values: float) -> float:
 def dig(value: Any, *path: str) -> Any:
     """Return a value in nested objects, ``None`` if a part of the path is missing."""
     for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
+        value = value.get(name) if isinstance(value, dict) else None
     return value
 
 

@@ -30,6 +30,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from schedgap.instances.importers import history
 from schedgap.instances.importers.accounting import (
@@ -48,7 +50,8 @@ from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
 
 RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;([A-Za-z]);([^;]*);?(.*)", re.DOTALL)
-QUOTED = re.compile(r'"[^"]*"')
+QUOTED = r'"[^"]*"'
+TIMES = ("ctime", "etime", "start", "end")
 PAIR = re.compile(r'(?:^|\s)([A-Za-z_.]+)=("[^"]*"|\S*)')
 HOST = re.compile(r"(?:^|\+)([^/+]+)")
 VNODE = re.compile(r"[(+]([^():+]+):([^()+]*)")
@@ -136,9 +139,10 @@ def names_of(jobs: pd.Series) -> pd.Series:
 
 def timed(lines: pd.DataFrame) -> pd.DataFrame:
     """Return the records with ``ctime``, ``etime``, ``start``, ``end`` (NaN if absent), and ``at``, all since 1970."""
-    plain = lines["text"].str.replace(QUOTED, "", regex=True)
-    names = ("ctime", "etime", "start", "end")
-    times = pd.DataFrame({name: plain.str.extract(rf"(?:^|\s){name}=(\d+)")[0].astype(float) for name in names})
+    plain = pc.replace_substring_regex(pa.array(lines["text"], pa.large_string()), QUOTED, "")
+    found = {name: pc.extract_regex(plain, rf"(?:^|\s){name}=(?P<at>\d{{1,11}})") for name in TIMES}
+    at = {name: pc.struct_field(one, "at").cast(pa.float64()).to_pandas().to_numpy() for name, one in found.items()}
+    times = pd.DataFrame(at, lines.index)
     times = times.where(times > 0)
     own = times["start"].where(lines["kind"] == "S").fillna(times["end"])
     zone = ((lines["when"] - own) / 900).round() * 900  # a record is written within minutes
