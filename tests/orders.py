@@ -58,6 +58,8 @@ def worth(view: RigidView, objective: str, ends: list[int]) -> Fraction:
 
 def best(view: RigidView, objective: str) -> float:
     """Return the least objective over all orders in which jobs take their earliest starts; each pool on its own."""
+    if objective == "idle":
+        return _least_idle(view)
     chosen = list(range(view.size))
     ends = (view.release + view.duration).tolist()  # of jobs that hold no GPUs
     for pool in range(len(view.pools)):
@@ -66,6 +68,30 @@ def best(view: RigidView, objective: str) -> float:
         tried = [[made.get(j, end) for j, end in enumerate(ends)] for made in lists]
         ends = min(tried, key=lambda one: worth(view, objective, one))
     return float(worth(view, objective, ends))
+
+
+def idle(view: RigidView, starts: list[int]) -> int:
+    """Return the GPU-ticks that are free while a job waits for the same pool."""
+    columns = (column.tolist() for column in (view.release, np.array(starts), view.duration, view.gpus, view.pool))
+    rows = list(zip(*columns, strict=True))
+    times, total = sorted({t for r, s, d, _, _ in rows for t in (r, s, s + d)}), 0
+    for begin, end in itertools.pairwise(times):
+        for pool, room in enumerate(view.capacity.tolist()):
+            if any(r <= begin < s for r, s, _, _, p in rows if p == pool):
+                used = sum(g for _, s, d, g, p in rows if p == pool and s <= begin < s + d)
+                total += (room - used) * (end - begin)
+    return total
+
+
+def _least_idle(view: RigidView) -> float:
+    """Return the least GPU-hours idle over all orders; each pool on its own."""
+    starts = view.release.tolist()
+    for pool in range(len(view.pools)):
+        mine = [j for j in range(view.size) if view.pool[j] == pool and view.duration[j] > 0]
+        made = (_in_turn(view, order) for order in itertools.permutations(mine))
+        tried = [[ends[j] - int(view.duration[j]) if j in ends else s for j, s in enumerate(starts)] for ends in made]
+        starts = min(tried, key=lambda one: idle(view, one))
+    return idle(view, starts) / view.ticks_of_hour
 
 
 def _in_turn(view: RigidView, order: tuple[int, ...]) -> dict[int, int]:
