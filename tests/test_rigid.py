@@ -22,7 +22,7 @@ from schedgap.heuristics.rigid import conservative
 from schedgap.instances.canonical import to_json
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView, starts_of
+from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView, kernels, starts_of
 from schedgap.instances.schema import Cluster, GpuType, History, Instance, Job, ServerGroup
 from schedgap.models import MODELS
 from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
@@ -432,3 +432,38 @@ def test_shares_are_dual_feasible(capacity: int) -> None:
     for name, _, part in shares(sizes, capacity):
         for gangs in sums_to_one(capacity):
             assert sum(part[g - 1] for g in gangs) <= 1 + 1e-12, (name, gangs)
+
+
+def backfilled(seen: RigidView, key: list[float]) -> list[int]:
+    """Return the starts of EASY backfilling by keys: at each event, everybody who fits and delays no reservation."""
+    start, gpus, lasts = [-1] * seen.size, seen.gpus.tolist(), seen.duration.tolist()
+    for now in range(int(seen.release.max() + seen.duration.sum()) + 1):
+        queue = [j for j in range(seen.size) if start[j] < 0 and seen.release[j] <= now]
+        ends = sorted(
+            (start[j] + lasts[j], gpus[j]) for j in range(seen.size) if start[j] >= 0 and start[j] + lasts[j] > now
+        )
+        free, reserved = int(seen.capacity[0]) - sum(held for _, held in ends), None
+        for j in sorted(queue, key=lambda j: (key[j], j)):
+            if reserved is None and gpus[j] > free:
+                shadow = next(end for end, _ in ends if free + sum(h for e, h in ends if e <= end) >= gpus[j])
+                reserved = shadow, free + sum(held for end, held in ends if end <= shadow) - gpus[j]
+            elif reserved is None or (gpus[j] <= free and (now + lasts[j] <= reserved[0] or gpus[j] <= reserved[1])):
+                start[j] = now
+                free -= gpus[j]
+                ends = sorted([*ends, (now + lasts[j], gpus[j])])
+                if reserved is not None and now + lasts[j] > reserved[0]:
+                    reserved = reserved[0], reserved[1] - gpus[j]
+    return start
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 7, 9, 10])
+def test_backfilling_by_keys_delays_no_reservation(seed: int) -> None:
+    seen = view(random_lines(seed, 20))
+    (jobs, room), key = seen.by_pool()[0], (seen.duration * seen.gpus).astype(float)
+    of = seen.release[jobs], seen.duration[jobs], seen.gpus[jobs], room, key[jobs]
+    ranked = np.empty(seen.size)
+    ranked[jobs] = np.lexsort((np.arange(seen.size), key[jobs])).argsort()  # ties by the order of release
+    found = np.empty(seen.size, np.int64)
+    found[jobs] = kernels().backfilled(*of, 10**6)
+    assert found.tolist() == backfilled(seen, ranked.tolist())
+    assert kernels().backfilled(*of, 1).size == 0

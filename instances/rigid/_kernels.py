@@ -180,6 +180,63 @@ def urgency(j: int, left: Ints, duration: Ints, gpus: Ints, rule: int, threshold
 
 
 @compiled
+def backfilled(release: Ints, duration: Ints, gpus: Ints, capacity: int, key: Array, most: int) -> Ints:
+    """Return the starts of EASY backfilling with known durations and a queue by key; none if it is too much work.
+
+    At each event, jobs start in the order of keys while they fit. The first that does not fit has a reservation, and
+    later ones start if they do not delay it. It is too much work to look at more than `most` jobs.
+    """
+    n = release.size
+    start = np.empty(n, np.int64)
+    queue, waiting, ranked = np.empty(n, np.int64), 0, np.empty(n)
+    ends, held, busy = np.empty(n), np.empty(n, np.int64), 0
+    free, arrived, work = capacity, 0, 0
+    while waiting > 0 or arrived < n:
+        now = release[arrived] if arrived < n else NEVER
+        if busy and ends[0] < now:
+            now = np.int64(ends[0])
+        over = int(np.searchsorted(ends[:busy], now, "right"))
+        free += held[:over].sum()
+        ends[: busy - over], held[: busy - over] = ends[over:busy].copy(), held[over:busy].copy()
+        busy -= over
+        while arrived < n and release[arrived] <= now:
+            waiting = ranged(ranked, queue, waiting, key[arrived], arrived)
+            arrived += 1
+        work += waiting + busy
+        if work > most:
+            return start[:0]
+        blocked, shadow, extra, kept = False, now, 0, 0
+        for i in range(waiting):
+            j = queue[i]
+            if gpus[j] <= free and (not blocked or now + duration[j] <= shadow or gpus[j] <= extra):
+                start[j] = now
+                free -= gpus[j]
+                extra -= gpus[j] if blocked and now + duration[j] > shadow else 0
+                busy = ranged(ends, held, busy, now + duration[j], gpus[j])
+                continue
+            if not blocked:
+                blocked, at, extra = True, 0, free - gpus[j]
+                while extra < 0 or (at < busy and ends[at] == shadow):
+                    shadow = np.int64(ends[at])
+                    extra += held[at]
+                    at += 1
+            queue[kept], ranked[kept] = j, ranked[i]
+            kept += 1
+        waiting = kept
+    return start
+
+
+@compiled
+def ranged(keys: Array, numbers: Ints, count: int, key: float, number: int) -> int:
+    """Insert a number into a list of `count` numbers in the order of keys, and return its new length."""
+    at = int(np.searchsorted(keys[:count], key, "right"))
+    for k in range(count, at, -1):
+        keys[k], numbers[k] = keys[k - 1], numbers[k - 1]
+    keys[at], numbers[at] = key, number
+    return count + 1
+
+
+@compiled
 def earliest(times: Ints, free: Ints, low: int, count: int, release: int, length: int, need: int) -> int:
     """Return the first time from `release` on from which `need` GPUs stay free for `length`.
 
@@ -278,12 +335,11 @@ def improve(
     start: Ints,
     rounds: int,
     rng: np.random.Generator,
-    serial: bool,
 ) -> tuple[Ints, float]:
     """Return the best starts of a large-neighbourhood search, and their cost.
 
     A round reorders jobs that start consecutively in the best schedule and rebuilds all starts from the new list: by
-    list scheduling or, in every other round if `serial`, with each job in its earliest possible interval.
+    list scheduling or, in every other round, with each job in its earliest possible interval.
     """
     n = release.size
     best, least_cost = start.copy(), cost(start, release, duration, weight, floor, latest)
@@ -294,7 +350,7 @@ def improve(
         at = rng.integers(0, n - width + 1)
         tried = order.copy()
         tried[at : at + width] = reordered(order[at : at + width].copy(), duration, area, rng)
-        if serial and i % 2:
+        if i % 2:
             found = in_turn(release, duration, gpus, capacity, tried, False)
         else:
             key[tried] = np.arange(n)

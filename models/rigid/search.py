@@ -14,7 +14,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Ints
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.rigid import RigidSchedule, RigidView, first_starts, kernels, starts_of
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Status, Times, TracePoint, checked, peak_mb
@@ -27,8 +27,12 @@ MOST_EXACT = 9
 AHEAD = 2
 """Length of the beginning of a list; the clock is looked at after all lists with the same beginning."""
 
-MOST_SERIAL = 2000
-"""Most jobs of a pool with which every other list is scheduled by reservations, which takes quadratic time."""
+POWERS = (3.0, 2.0, 0.5, 0.0, 1.0, 1.5)
+"""First schedules are by duration times these powers of GPUs, the last one first. Large gangs that wait for others to
+end leave GPUs idle, so that powers above 1 are often best."""
+
+MOST_QUEUED = 200_000_000
+"""Most jobs that backfilling looks at, all events together; this takes about a second."""
 
 USED = 0.75
 """Fraction of the time limit that the search takes."""
@@ -150,12 +154,32 @@ class PoolSearch:
         self.goal = np.ascontiguousarray(goal.weight[jobs]), np.rint(goal.earliest[jobs]).astype(np.int64), latest
         self.best, self.cost = np.zeros(jobs.size, np.int64), np.inf
         self.stale, self.patience = 0, STALE * max(jobs.size, 100)
-        (release, duration, gpus, _), weight = self.of, self.goal[0]
-        weight = np.maximum(weight / weight.max(), 1e-200) if weight.any() else np.ones(release.size)
-        area = (duration * gpus).astype(float)
-        by_weight = (duration * gpus.astype(float) ** power / weight for power in (0.0, 0.5, 1.0))
-        for key in (duration.astype(float), area, *by_weight, -area, np.arange(release.size, dtype=float)):
-            self.offer(kernels().by_list(*self.of, key, False))
+        self.keys = [self.of[0].astype(float), -(self.of[1] * self.of[2]).astype(float), *self._by_area()]
+        self.begin()
+
+    def _by_area(self) -> list[Array]:
+        """Return duration times a power of GPUs, per weight, for several powers, from the middle one on."""
+        (_, duration, gpus, _), weight = self.of, self.goal[0]
+        weight = np.maximum(weight / weight.max(), 1e-200) if weight.any() else np.ones(weight.size)
+        return [duration * gpus.astype(float) ** power / weight for power in POWERS]
+
+    def begin(self) -> bool:
+        """Try the schedules by the next of the first keys; return whether there was one.
+
+        Each job of a schedule then takes its earliest place, in the order of starts, which never delays it.
+        """
+        if not self.keys:
+            return False
+        key = self.keys.pop()
+        for start in (
+            kernels().by_list(*self.of, key, False),
+            kernels().by_list(*self.of, key, True),
+            kernels().backfilled(*self.of, key, MOST_QUEUED),
+        ):
+            if start.size:
+                self.offer(start)
+                self.offer(kernels().in_turn(*self.of, np.argsort(start, kind="stable"), False))
+        return True
 
     def offer(self, start: Ints) -> None:
         """Keep these starts if their schedule is the best so far."""
@@ -168,8 +192,8 @@ class PoolSearch:
 
         The limit is a count, so that the result does not depend on the speed of the machine.
         """
-        rounds, serial = max(2, min(SLICE // self.jobs.size, self.patience)), self.jobs.size <= MOST_SERIAL
-        starts, cost = kernels().improve(*self.of, *self.goal, self.best, rounds, self.rng, serial)
+        rounds = max(2, min(SLICE // self.jobs.size, self.patience))
+        starts, cost = kernels().improve(*self.of, *self.goal, self.best, rounds, self.rng)
         self.stale = 0 if cost < self.cost else self.stale + rounds
         self.best, self.cost = starts, min(cost, self.cost)
 
@@ -210,6 +234,12 @@ class PoolSearches:
         if self.objective == "makespan":
             return float(ends.max() - view.release.min()) / view.ticks_of_hour
         return float(self.goal.weight @ (np.maximum(ends, np.rint(self.goal.earliest)) - view.release))
+
+    def begun(self) -> PoolSearches:
+        """Try the schedules by all first keys, as long as there is time, and return the searches."""
+        while sum(pool.begin() for pool in self.pools) and not self.late(USED / 2):
+            self.record()
+        return self
 
     def seeded(self, schedules: Iterable[RigidSchedule]) -> None:
         """Start from those of the known schedules that run every job in the pool that it has here."""
@@ -256,7 +286,7 @@ def exact(view: RigidView, options: SolveOptions, objective: str = "flow") -> Ou
     if view.moves is not None:
         raise NotApplicableError("jobs may choose among pools, which this model does not support")
     about, budget = (objective, goal_of(view, objective), least(view, objective)), clock.Budget(options.time_limit_s)
-    pools = PoolSearches(view, *about, budget, options.seed)
+    pools = PoolSearches(view, *about, budget, options.seed).begun()
     firsts = [(p, np.array(f)) for p in pools.pools for f in itertools.permutations(range(p.jobs.size), AHEAD)]
     firsts += [(p, np.arange(p.jobs.size)) for p in pools.pools if p.jobs.size < AHEAD]
     nodes, late = 0, False
@@ -275,15 +305,16 @@ def exact(view: RigidView, options: SolveOptions, objective: str = "flow") -> Ou
 def search(view: RigidView, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
     """Search for the best schedule, and bound it by the best closed-form relaxation.
 
-    The first schedules are list schedules by duration, area, weight and release, the schedule that really ran and, if
-    `seeded`, the known decisions of other methods. Rounds of large-neighbourhood search follow, pool by pool: some
-    consecutive jobs of the list change places, and all jobs are scheduled again. Jobs that may choose among pools get
-    either the pools in which they ran or those in which each would end first at its release, whichever gives the better
-    list schedules, and keep them.
+    The first schedules are by release, area, and duration times powers of GPUs per weight: list schedules with and
+    without overtaking, and backfilling, each with jobs moved ahead where that delays nobody. The schedule that really
+    ran and, if `seeded`, the known decisions of other methods compete. Rounds of large-neighbourhood search follow,
+    pool by pool: some consecutive jobs of the list change places, and all jobs are scheduled again. Jobs that may
+    choose among pools get either the pools in which they ran or those in which each would end first at its release,
+    whichever gives the better first schedules, and keep them.
     """
     budget, about = clock.Budget(options.time_limit_s), (objective, goal_of(view, objective), least(view, objective))
     tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]
-    pools = min((PoolSearches(one, *about, budget, options.seed) for one in tried), key=lambda pools: pools.value)
+    pools = min((PoolSearches(one, *about, budget, options.seed).begun() for one in tried), key=lambda p: p.value)
     executed = view.executed if view.executed is not None and view.executed.job.size == view.size else None
     pools.seeded([*(seed.decision for seed in options.seeds if seeded), *([executed] if executed else [])])
     while True:
