@@ -28,10 +28,12 @@ from accounts import (
     workload,
 )
 from conftest import Command
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trace_samples import SAMPLES
 
-from schedgap.instances.errors import InstanceError
-from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.errors import InstanceError, UsageError
+from schedgap.instances.importers import IMPORTERS, Options, import_trace
 from schedgap.instances.importers.registry import read_trace
 from schedgap.instances.schema import Instance
 
@@ -89,9 +91,13 @@ def test_a_long_job_before_a_short_one_is_certified(format: str, tmp_path: Path,
 
 @pytest.mark.parametrize("format", LOGS)
 def test_formats_are_listed_with_a_layout(format: str, command: Command) -> None:
-    done = command("list", "formats")
+    assert format in command("list", "formats").stdout
+    done = command("list", "formats", format)
     assert done.returncode == 0
-    assert format in done.stdout
+    assert IMPORTERS.get(format).layout.strip() in done.stdout
+    assert "licence: that of the cluster's owner" in done.stdout
+    assert "only formats have a layout" in command("list", "models", format).stderr
+    assert "unknown importer 'pb'" in command("list", "formats", "pb").stderr
 
 
 @pytest.mark.parametrize("format", ["pbs", "lsf"])
@@ -130,6 +136,35 @@ def test_a_log_without_gpus_is_counted_by_cpus_or_nodes(format: str, tmp_path: P
     told(found, "jobs are counted by cpus: the log has no GPUs")
     _, jobs = log(tmp_path, format, records, resource="nodes")
     assert next(iter(jobs.values()))[2:] == ((2, "node") if format != "kubernetes" else (1, "node"))
+
+
+@pytest.mark.parametrize("format", LOGS)
+def test_times_since_1970_and_with_a_zone_are_not_shifted_by_a_time_zone(format: str, tmp_path: Path) -> None:
+    here, jobs = log(tmp_path, format, [SAMPLES[format]])
+    there, same = log(tmp_path, format, [SAMPLES[format]], timezone="Asia/Tokyo")
+    assert same == jobs
+    assert here.began_s == T0
+    assert there.began_s == T0 + 9 * 3600  # of local clocks, for days of the week
+
+
+@settings(max_examples=60, deadline=None)
+@given(format=st.sampled_from(LOGS), text=st.text(max_size=40), cut=st.integers(0, 2000), gone=st.integers(0, 300))
+def test_whatever_a_file_holds_is_read_or_refused_in_a_line(
+    format: str, text: str, cut: int, gone: int, tmp_path_factory: Any
+) -> None:
+    path = tmp_path_factory.mktemp("log") / "log"
+    sample = SAMPLES[format]
+    path.write_bytes((sample[:cut] + text + sample[cut + gone :]).encode("utf-8", "surrogatepass"))
+    try:
+        found, rows = read_trace(format, path, Options(history=True, max_bad=100))
+    except UsageError as error:
+        said = str(error)
+    else:
+        runs = [run for job in found.jobs if job.history for run in job.history.runs]
+        assert len(runs) + sum(rows.left_out.values()) == rows.read
+        assert all(end >= start for start, end in runs)
+        said = f"{len(runs)} runs"
+    assert "\n" not in said
 
 
 # Shockwave
@@ -292,6 +327,12 @@ def test_a_suspension_that_keeps_the_gpus_is_none(tmp_path: Path) -> None:
 def test_gpus_of_pbs_are_those_given_or_asked_for(held: str, gpus: int, type: str, tmp_path: Path) -> None:
     _, jobs = log(tmp_path, "pbs", [ended("1", 0, 0, 60, held)])
     assert jobs == {"1": (0, [(0, 60)], gpus, type)}
+
+
+def test_a_date_long_ago_is_no_trouble(tmp_path: Path) -> None:
+    records = [ended(f"{i}", 0, i, i + 9) for i in range(30)]
+    _, jobs = log(tmp_path, "pbs", [records[0].replace("/2026 ", "/0026 ", 1), *records[1:]])
+    assert len(jobs) == 30
 
 
 def test_pbs_names_servers_if_there_are_several_and_tells_early_releases(tmp_path: Path) -> None:
@@ -462,6 +503,12 @@ def test_pods_say_when_a_job_ran(tmp_path: Path) -> None:
     gang = next(job for job in found.jobs if job.id == "team/gang")
     assert gang.history is not None
     assert gang.history.hosts == ({"n1": 1, "n2": 1},)
+
+
+def test_a_job_without_pods_that_runs_in_waves_is_a_gang_of_those_at_once(tmp_path: Path) -> None:
+    found, jobs = log(tmp_path, "kubernetes", listed([batch("waves", 0, 1, 61, 2, width=3, completions=9)]))
+    assert jobs == {"team/waves": (0, [(1, 61)], 6, "GPU")}
+    told(found, "1 job with more pods to complete than run at once: gangs of those at once")
 
 
 def test_workloads_of_kueue_stand_for_their_jobs(tmp_path: Path) -> None:

@@ -23,8 +23,15 @@ Kind = Literal["instances", "models", "heuristics", "policies", "papers", "figur
 
 
 @app.command("list")
-def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatOption = OutputFormat.TABLE) -> None:
+def list_(
+    kind: Annotated[Kind, Argument(help="What to list.")],
+    name: Annotated[str | None, Argument(help="One of the formats: how its files look, and how they are read.")] = None,
+    output: FormatOption = OutputFormat.TABLE,
+) -> None:
     """List instances, methods or other entries, each with its source."""
+    if name is not None:
+        typer.echo(described(kind, name))
+        return
     columns: tuple[str, ...]
     lines: Sequence[tuple[str, ...]]
     match kind:  # each case imports only what it lists
@@ -80,6 +87,16 @@ def list_(kind: Annotated[Kind, Argument(help="What to list.")], output: FormatO
     emit_lines(kind, columns, lines, output)
 
 
+def described(kind: Kind, name: str) -> str:
+    """Return what a format is, where it comes from, and its layout; raise `UsageError` for other kinds."""
+    from schedgap.instances.importers import IMPORTERS
+
+    if kind != "formats":
+        raise UsageError(f"list {kind} {name}: only formats have a layout; `harness explain {name}` explains a method")
+    spec = IMPORTERS.get(name)
+    return f"{spec.title} ({spec.id})\nsource: {spec.source}\nlicence: {spec.licence}\n\n{spec.layout.strip()}"
+
+
 @app.command()
 def schema(
     what: Annotated[Literal["policy"], Argument(help="policy: what simulate sends to --policy exec:…")],
@@ -128,7 +145,9 @@ GpusOption = Annotated[
 ]
 NodesOption = Annotated[Path | None, Option(help="Node list of the cluster (CSV: gpus, type, server).")]
 PartitionOption = Annotated[bool, Option("--by-partition", help="Give each partition its own GPUs.")]
-ResourceOption = Annotated[str | None, Option(help="Resource to read from a Slurm log: gpus, cpus or nodes.")]
+ResourceOption = Annotated[
+    str | None, Option(help="What a log of Slurm, PBS, LSF or Kubernetes is read by: gpus, cpus or nodes.")
+]
 TimeFormatOption = Annotated[str | None, Option(help="Format of times in the log: '%d.%m.%Y %H:%M'.")]
 TimezoneOption = Annotated[str | None, Option(help="Time zone of times without one: Europe/Berlin.")]
 MaxBadOption = Annotated[

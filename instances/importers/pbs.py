@@ -104,7 +104,7 @@ def records(rows: FileRows, text: str) -> pd.DataFrame:
     frame = rows.kept(frame)
     when = pd.to_datetime(frame["when"], format="%m/%d/%Y %H:%M:%S", errors="coerce")
     rows.refuse(when.isna(), frame["when"], "a date MM/DD/YYYY hh:mm:ss")
-    return rows.kept(frame.assign(when=(when - pd.Timestamp(0)) / pd.Timedelta(seconds=1)))
+    return rows.kept(frame.assign(when=(when - pd.Timestamp(0).as_unit("us")) / pd.Timedelta(seconds=1)))
 
 
 def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log:
