@@ -257,12 +257,15 @@ def test_pbs_reads_every_type_of_record(tmp_path: Path) -> None:
         "2 of 22 lines left out: they are about reservations",
         "1 of 22 lines left out: they are about whole arrays",
         "2 of 22 lines left out: they are about jobs that never started",
-        "1 of 22 lines left out: they are about jobs that were still running",
+        "1 of 22 lines left out: they were still running when the log was taken",
+        "all is about the jobs that ended; GPUs that the 1 other held count as free",
         "1 of 22 lines left out: their jobs ended while they were suspended",
     )
     all_are_counted(found, 22)
     first = found.jobs[0]
     assert (first.tenant, first.status) == ("ann", "COMPLETED")
+    assert {job.id: job.status for job in found.jobs if job.id in "26"} == {"2": "exit 271", "6": None}
+    assert not any("status such as Running" in line for line in found.derived)
     assert first.history is not None
     assert (first.history.hosts, first.history.partition, first.history.requested_s) == (
         ({"n1": 2, "n2": 2},),
@@ -547,6 +550,7 @@ def test_states_of_volcano_s_jobs_are_their_runs(tmp_path: Path) -> None:
         "team/slow": (0, [(5, 10)], 4, "GPU"),
     }
     told(found, "1 of 4 items left out: they never started", "1 of 4 items left out: they were still running")
+    assert [job.status for job in found.jobs] == ["Restarted", "Completed", "Completed"]
 
 
 def test_each_kind_of_gpu_is_a_type(tmp_path: Path) -> None:
@@ -632,6 +636,11 @@ KALOS = (
 def kalos(job: str, gpus: int, submit: str, start: str, end: str, duration: str) -> str:
     dates = ",".join(f"2023-05-17 {time}+00:00" if time else "" for time in (submit, start, end))
     return f"{job},u,8,{gpus},960,1000,100.0,Other,FAILED,{dates},,,{duration},10.0,1152.0\n"
+
+
+def test_a_trace_of_shockwave_has_no_history(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="shockwave: traces of this format do not record when jobs started"):
+        read(tmp_path, "shockwave", SAMPLES["shockwave"])
 
 
 def test_durations_of_kalos_do_not_count_the_waiting(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ from schedgap.instances.text import counted
 UNITS = {"gpus": "GPU", "cpus": "CPU", "nodes": "node"}
 """Resources by which jobs may be counted, and their units."""
 
+SUSPENDED = "SUSPENDED"
+"""Status of a run after which the same job goes on (:func:`~schedgap.instances.importers.sacct.requeued`)."""
+
 LIMIT = re.compile(r"(\d{1,9}:){0,3}\d{1,9}(\.\d{1,9})?")
 
 Holding = tuple[Mapping[str, float], str, Mapping[str, int]]
@@ -78,8 +81,12 @@ def released(submit: pd.Series, eligible: pd.Series, start: pd.Series, notes: li
 
 
 def attempts(rows: FileRows, frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Return the runs without those that occur twice or overlap; after a requeue, they are of another job."""
-    return requeued(history.once(rows, rows.kept(frame)), notes)
+    """Return the runs without those that occur twice or overlap; after a requeue, they are of another job.
+
+    A job ended as its last run did.
+    """
+    runs = requeued(history.once(rows, rows.kept(frame)), notes).sort_values("start", kind="stable")
+    return runs.assign(status=runs.groupby("id")["status"].transform("last").replace(SUSPENDED, "")).sort_index()
 
 
 def limit_s(text: str) -> float:

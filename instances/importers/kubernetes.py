@@ -341,7 +341,7 @@ def of_volcano(item: ListedObject) -> list[Run]:
         if state == RUNNING and math.isnan(begun):
             begun = time
         elif state not in GOING and not math.isnan(begun):
-            runs.append(of_job(item, amounts, begun, time, state))
+            runs.append(of_job(item, amounts, begun, time, "Restarted" if state == "Pending" else state))
             begun = math.nan
     if runs and math.isnan(begun):
         return runs

@@ -278,7 +278,7 @@ def of_term(tasks: int, term: str) -> float:
     tile = TILE.search(term)
     if per in ("task", "job"):
         return number * (tasks if per == "task" else 1)
-    if tasks == 1 or "hosts=1" in term:
+    if tasks == 1 or re.search(r"\bhosts=1\b", term):
         return number
     if tile and int(tile[1]):
         return number * math.ceil(tasks / int(tile[1]))

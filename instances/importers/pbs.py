@@ -21,6 +21,8 @@ Fields:
 - ``Resource_List.walltime``: requested time; ``queue=``: the partition; ``Exit_status=``: the status
 - jobs are named without the server, unless there are several; an id that is used again is told apart, ``123(2)``
 - a job that gives back nodes before its end (s, u, c, e) counts as holding them
+
+A year may be too large for one file: if nobody is suspended, the ends suffice (``grep ';[ER];'``).
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ import pyarrow.compute as pc
 
 from schedgap.instances.importers import history
 from schedgap.instances.importers.accounting import (
+    SUSPENDED,
     Holding,
     attempts,
     by_resource,
@@ -73,8 +76,7 @@ JOBS = "QSTERzrCDAMsuceaPp"
 OTHERS = "they are about reservations, licences, and the like"
 ARRAYS = "they are about whole arrays, whose jobs have records of their own"
 NOT_STARTED = "they are about jobs that never started, or not in this file"
-NOT_ENDED = "they are about jobs that were still running when the log was taken, or whose end is not in this file"
-FURTHER = "they are further records of jobs whose runs are read (queued, started, deleted, …)"
+FURTHER = "they are further records of the same jobs (queued, started, deleted, …)"
 IDLE = "their jobs ended while they were suspended"
 IN_PLACE = "they are suspensions and resumptions of jobs that keep their GPUs meanwhile"
 WANTED = "a record is MM/DD/YYYY hh:mm:ss;TYPE;JOB;user=… ctime=… start=… end=…"
@@ -119,7 +121,7 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
     early = lines.loc[lines["kind"].isin(list("suc")), "job"].nunique()
     if early:
         notes.append(f"{counted(early, 'job')} gave back nodes before their end: they count as holding them until then")
-    ended = told["status"].where(runs["kind"] == "E", runs["kind"].map({"R": "REQUEUED"}).fillna("SUSPENDED"))
+    ended = told["status"].where(runs["kind"] == "E", runs["kind"].map({"R": "REQUEUED"}).fillna(SUSPENDED))
     frame = frame.assign(
         id=distinct(runs["job"], runs["ctime"], notes),
         submit=released(runs["ctime"], runs["etime"], runs["start"], notes),
@@ -173,7 +175,7 @@ def runs_of(rows: FileRows, lines: pd.DataFrame) -> pd.DataFrame:
     reasons = {
         IDLE: idle,
         NOT_STARTED: ~(begins | (ends & ~unknown)).groupby(of).transform("any") | unknown,
-        NOT_ENDED: (begins & ~followed) | ~ends.groupby(of).transform("any"),
+        history.STILL_RUNNING: begins & ~followed,
         FURTHER: ~ends,
     }
     return rows.leave(lines, reasons)

@@ -52,7 +52,8 @@ class Options:
     time_format, timezone
         Format of the times in a log (``%d.%m.%Y %H:%M``), and the zone of times without one (``Europe/Berlin``).
     resource
-        Resource of a Slurm log that counts as GPUs: ``gpus``, ``cpus`` or ``nodes``; by default the first that it has.
+        Resource of a log of Slurm, PBS, LSF or Kubernetes that counts as GPUs: ``gpus``, ``cpus`` or ``nodes``; by
+        default the first that it has.
     by_partition
         Whether each partition has its own GPUs.
     max_bad
