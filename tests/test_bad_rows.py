@@ -114,7 +114,9 @@ def test_a_negative_duration_is_a_bad_row() -> None:
     assert runs(found) == FIRST | {"802": (10800.0, ((10800.0, 18000.0),), 4)}
     (bad,) = rows.bad
     assert (bad.line, bad.content[:9]) == (4, "801|neg|u")
-    assert bad.problem == 'End = "2026-03-02T10:59:00": before Start = "2026-03-02T11:00:00"'
+    why = 'End = "2026-03-02T10:59:00": before Start = "2026-03-02T11:00:00"'
+    assert bad.problem == f"{why}; local times need --timezone"
+    assert read(LOGS / "10_neg.txt", timezone=BERLIN)[1].bad[0].problem == why
     told(found, "1 of 4 lines left out: End is before Start")
 
 
@@ -206,6 +208,19 @@ def test_free_text_is_found_from_both_ends(delimiter: str, free: str, where: int
     assert runs(found) == {str(at): (0.0, ((600.0 * at, 3600.0),), 2) for at in range(4)}
 
 
+def test_quotes_that_do_not_end_and_names_with_line_breaks(tmp_path: Path) -> None:
+    lines = [f'{at},"u, {at % 2}",{60 * at},{60 * at + 5},{60 * at + 50},1\n' for at in range(8)]
+    lines[2] = lines[2].replace('0",', "0,")
+    lines[4] = lines[4].replace('"u, 0"', '"u\n0"')
+    columns = {name: name for name in ("id", "user", "submit", "start", "end", "gpus")}
+    found, rows = of_text(tmp_path, "id,user,submit,start,end,gpus\n" + "".join(lines), "csv", columns=columns)
+    assert [job.id for job in found.jobs] == ["0", "1", "3", "4", "5", "6", "7"]
+    assert found.jobs[3].tenant == "u_0"
+    (bad,) = rows.bad
+    assert (bad.line, bad.problem) == (4, "7 fields instead of 6")
+    assert rows.continued == 1
+
+
 # ---------------------------------------------------------------- several dumps, several lines of a job
 
 
@@ -245,7 +260,7 @@ def test_only_more_bad_rows_than_accepted_refuse_a_log(tmp_path: Path) -> None:
                 of_text(tmp_path, HEAD + good + bad)
     with pytest.raises(InstanceError, match=r"more than the 0 % of --max-bad: line 41: 3 fields instead of 8"):
         of_text(tmp_path, HEAD + good + "100|x|2026-03-02\n", max_bad=0)
-    with pytest.raises(InstanceError, match=r"1 of 1 line are bad|1 of 1 line is bad"):
+    with pytest.raises(InstanceError, match=r"1 of 1 line is bad \(100%\): line 2: gpus = 400000"):
         of_text(tmp_path, HEAD + ROW.replace("gpu=4", "gpu=400000"))
     with pytest.raises(UsageError, match="max_bad = 101: a percentage of rows, 0 to 100"):
         of_text(tmp_path, HEAD + good, max_bad=101)

@@ -239,7 +239,7 @@ def test_jobs_may_move_where_the_log_says_how_long_they_would_run(tmp_path: Path
     known = read(tmp_path, "csv", text, columns=columns, gpus={"V": 2, "K": 1, "P": 8})
     assert [job.history.durations_s for job in known.jobs if job.history] == [{"K": 30.0, "P": 30.0}, {"P": 30.0}]
     assert known.cluster.gpus_by_type == {"V": 2, "K": 1, "P": 8}
-    with pytest.raises(InstanceError, match='line 2: duration:K = "x": a duration in seconds'):
+    with pytest.raises(InstanceError, match='line 2: k80 = "x": a duration in seconds'):
         read(tmp_path, "csv", text.replace("V,30", "V,x"), columns=columns, max_bad=0)
     with pytest.raises(UsageError, match="unknown name 'duration:'"):
         read(tmp_path, "csv", text, columns=columns | {"duration:": "k80"})

@@ -2,9 +2,14 @@
 
 A job runs on its pool (a GPU type, or a partition) from its start to its end. Rules:
 
-- **Jobs**: several lines with one id are one job that was interrupted. A part that held other GPUs than the previous
-  part is a separate job (``id~2``), released when the previous part ends. A job that starts before its submission
-  counts as submitted at its start.
+- **Rows**: those that cannot be read or are impossible are bad: left out, counted and listed
+  (:class:`~schedgap.instances.importers.rows.FileRows`). Rows that repeat another one are left out, too.
+- **Times** without a zone are those of the option `timezone`, by default UTC. Where a clock shows a time twice, the
+  reading counts by which submission, start and end are in order and as far apart as the log says (:func:`clocks`).
+- **Jobs**: several lines with one id are one job that was interrupted; if their runs overlap, they are bad. A part that
+  held other GPUs than the previous part is a separate job (``id~2``), released when the previous part ends. A job that
+  starts before its submission counts as submitted at its start.
+- **Jobs without an end** are left out and counted: what is said is about those that ended.
 - **Cluster**: the GPUs of each pool from the user, a node list, or the log's header; otherwise the largest number in
   use at once. If a log uses more GPUs than there are, a note gives the time, and the log's peak counts.
 - **Servers**: if the log says on which servers a job ran, and a node list names these, each server is checked, too. If
@@ -120,7 +125,7 @@ def times(rows: FileRows, raw: pd.Series, options: Options) -> tuple[pd.Series, 
         values: pd.Series = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
         local = pd.Series("%z" not in options.time_format, raw.index)
         right = f"a time of the form {options.time_format}"
-    elif 2 * int(((numbers := pd.to_numeric(raw.where(~empty), errors="coerce")) >= 0).sum()) > int((~empty).sum()):
+    elif (numbers := _numbers(raw, empty)) is not None:
         values, local, right = numbers, pd.Series(False, raw.index), "seconds"
     else:
         values = seconds(raw)
@@ -128,6 +133,14 @@ def times(rows: FileRows, raw: pd.Series, options: Options) -> tuple[pd.Series, 
         right = "a date such as 2026-03-02T08:00:05, or seconds; for other forms, set --time-format"
     rows.refuse((values.isna() & ~empty) | (values < 0) | (values > limits.MAX_HORIZON_S), raw, right)
     return values.astype(float), local
+
+
+def _numbers(raw: pd.Series, empty: pd.Series) -> pd.Series | None:
+    """Return a column as numbers if most of its values are some, else ``None``."""
+    if 2 * int(raw.str.contains("-", regex=False).sum()) > len(raw):  # quicker to see than that these are no numbers
+        return None
+    numbers: pd.Series = pd.to_numeric(raw.where(~empty), errors="coerce")
+    return numbers if 2 * int((numbers >= 0).sum()) > int((~empty).sum()) else None
 
 
 def clocks(
@@ -171,6 +184,9 @@ def clocks(
         early = (found["end"] < found["start"]).to_numpy()
         if early.any():
             why = f"before {start.name} = " + start[early].map(shown)
+            if options.timezone is None:  # perhaps a clock was set back by an hour
+                close = (found["start"] - found["end"])[early] <= 3600
+                why = why.where(~close | ~read["end"][1][early], why + "; local times need --timezone")
             rows.refuse(early[early], end[early], why, f"{end.name} is before {start.name}")
     return found
 
@@ -238,8 +254,11 @@ def _in_order(way: tuple[float, ...], names: list[str], lasted: float) -> bool:
     return known == sorted(known) and not abs(apart - lasted) > 1
 
 
-def durations(rows: FileRows, raw: pd.Series) -> pd.Series:
-    """Return durations in seconds from plain numbers or ``[d-]h:mm:ss``, NaN where they are unknown or unlimited."""
+def durations(rows: FileRows, raw: pd.Series, needed: bool = True) -> pd.Series:
+    """Return durations in seconds from plain numbers or ``[d-]h:mm:ss``, NaN where they are unknown or unlimited.
+
+    Rows with a value that is no duration are bad, or, if it is not `needed`, have an unknown one.
+    """
     empty = raw.isin(UNKNOWN | {"UNLIMITED", "Partition_Limit", "INVALID"})
     values: pd.Series = pd.to_numeric(raw.where(~empty), errors="coerce").astype(float)
     if (clock := values.isna() & ~empty).any():
@@ -248,8 +267,10 @@ def durations(rows: FileRows, raw: pd.Series) -> pd.Series:
         )
         values[clock] = parts.astype(float).fillna({"d": 0, "s": 0}) @ np.array([86400, 3600, 60, 1])
     right = f"a duration in seconds or as h:mm:ss, 0 to {MAX_DURATION_S:g} s"
-    rows.refuse((values.isna() & ~empty) | (values < 0) | (values > MAX_DURATION_S), raw, right)
-    return values
+    wrong = (values.isna() & ~empty) | (values < 0) | (values > MAX_DURATION_S)
+    if needed:
+        rows.refuse(wrong, raw, right)
+    return values.mask(wrong)
 
 
 def to_instance(log: Log, options: Options) -> Instance:
@@ -312,6 +333,7 @@ def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
     """Return the lines with all columns; those with an invalid id, gang or time are bad."""
     rows = log.rows
     frame = frame.assign(**{name: value for name, value in OPTIONAL.items() if name not in frame})
+    frame = frame.assign(**{name: named(frame[name]) for name in TEXTS})
     rows.refuse(frame["submit"].isna(), frame["submit"], "a time; every job needs a submission time")
     gangs = f"a whole number of {log.unit}s, 1 to {MAX_GANG}"
     rows.refuse(~frame["gpus"].between(1, MAX_GANG) | (frame["gpus"] % 1 != 0), frame["gpus"], gangs)
@@ -338,8 +360,18 @@ def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
     return frame
 
 
-def once(rows: FileRows, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs of jobs without those that another line has, too; runs of one job that overlap are bad."""
+def named(texts: pd.Series) -> pd.Series:
+    """Return names as an instance may have them: without control characters, at most 200 characters long."""
+    codes, names = pd.factorize(texts)
+    clean = [CONTROL.sub("_", str(name))[:200] for name in names]
+    return texts if clean == list(names) else pd.Series([clean[code] for code in codes], texts.index, dtype=object)
+
+
+def once(rows: FileRows, frame: pd.DataFrame, called: str = "id") -> pd.DataFrame:
+    """Return the runs of jobs without those that another line has, too; runs of one job that overlap are bad.
+
+    `called` is the name of the column of ids in the file.
+    """
     twice = frame["id"].duplicated(keep=False)
     if not twice.any():
         return frame
@@ -349,7 +381,7 @@ def once(rows: FileRows, frame: pd.DataFrame) -> pd.DataFrame:
     overlap = (again["id"] == again["id"].shift()) & ~(again["start"] >= again["end"].shift())
     wrong = again["id"].isin(again.loc[overlap, "id"])
     right = "several lines with this id, whose runs overlap; a job runs once at a time"
-    rows.refuse(wrong, again["id"], right, "runs of one job overlap")
+    rows.refuse(wrong, again["id"].rename(called), right, "runs of one job overlap")
     return rows.kept(frame)
 
 

@@ -36,7 +36,7 @@ KNOWN = (
 def read_as(format: str, columns: Mapping[str, str], rows: FileRows, options: Options) -> Instance:
     """Return the instance of a log in `format`, whose columns are mapped by `columns`."""
     lines = table(rows, read_text(rows.path), columns)
-    return history.to_instance(log_of(format, rows, lines, options), options)
+    return history.to_instance(log_of(format, rows, lines, columns, options), options)
 
 
 def read(rows: FileRows, options: Options) -> Instance:
@@ -70,18 +70,21 @@ def table(rows: FileRows, text: str, columns: Mapping[str, str]) -> pd.DataFrame
     return framed(rows, lines_of(text), places, delimiter, quoted(delimiter, len(header)), unique="id" in columns)
 
 
-def log_of(format: str, rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log:
-    """Return the log in the lines of a table."""
+def log_of(
+    format: str, rows: FileRows, lines: pd.DataFrame, columns: Mapping[str, str], options: Options
+) -> history.Log:
+    """Return the log in the lines of a table; messages name its columns as the file does."""
     notes: list[str] = []
+    said = {name: lines[name].rename(column) for name, column in columns.items()}
     frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
     for name in lines.columns[lines.columns.str.match(f"(duration|wait|requested)$|{history.ELSEWHERE}")]:
-        frame[name] = history.durations(rows, lines[name])
-    known = {name: lines[name] for name in ("submit", "start", "end") if name in lines}
+        frame[name] = history.durations(rows, said[name])
+    known: dict[str, pd.Series] = {name: said[name] for name in ("submit", "start", "end") if name in said}
     frame = frame.assign(**history.clocks(rows, known, options, notes, frame.get("duration")))
     held = next(name for name in HELD if name in lines)
     for name in [name for name in (held, "weight") if name in lines]:
-        numbers = pd.to_numeric(lines[name], errors="coerce")
-        rows.refuse(~((numbers >= 0) & (numbers < np.inf)), lines[name], "a number, 0 or more")
+        numbers = pd.to_numeric(said[name], errors="coerce")
+        rows.refuse(~((numbers >= 0) & (numbers < np.inf)), said[name], "a number, 0 or more")
         frame[name] = numbers
     frame["gpus"] = frame[held]
     if "server" in lines:

@@ -163,7 +163,8 @@ class FileRows:
         if len(self._bad) > most or 0 < len(self._bad) == self.read:
             first = "; ".join(f"{self.at} {n}: {self._bad[n]}" for n in sorted(self._bad)[:FIRST])
             more = "; …" if len(self._bad) > FIRST else ""
-            share = f"{len(self._bad)} of {counted(self.read, self.at)} are bad ({len(self._bad) / self.read:.0%})"
+            are = "is" if self.read == 1 else "are"
+            share = f"{len(self._bad)} of {counted(self.read, self.at)} {are} bad ({len(self._bad) / self.read:.0%})"
             if len(self._bad) > most:
                 share += f", more than the {self.max_bad or 0:g} % of --max-bad"
             raise InstanceError(f"{self.path}: {share}: {first}{more}")

@@ -315,9 +315,14 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
     away = (
         history.durations(rows, lines["Suspended"]).fillna(0) if "Suspended" in lines else pd.Series(0.0, lines.index)
     )
-    lasted = next((history.durations(rows, lines[name]) for name in ("ElapsedRaw", "Elapsed") if name in lines), None)
+    elapsed = [lines[name] for name in ("ElapsedRaw", "Elapsed") if name in lines]
+    lasted = history.durations(rows, elapsed[0], needed=False) if elapsed else None
     known = {name: lines[column] for column, name in CLOCKS.items() if column in lines}
     time = history.clocks(rows, known, options, notes, None if lasted is None else lasted + away)
+    if lasted is not None and options.timezone is None:
+        shift = (time["end"] - time["start"] - lasted - away).abs()
+        if moved := int(shift.between(3599, 3601).sum()):
+            notes.append(f"{counted(moved, 'line')} with End − Start an hour off Elapsed: local times need --timezone")
     place = lines["NodeList"] if "NodeList" in lines else pd.Series("", lines.index)
     lines = lines.assign(**time, away=away)
     never = time["start"].isna() | (place == "None assigned")
@@ -361,7 +366,7 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
     if interrupted := int((frame["suspended"] > 0).sum()):
         where = "interrupted for as long in the middle of the run, since the log does not say when"
         notes.append(f"{counted(interrupted, 'job')} suspended: {where}; bounds hold wherever it was")
-    frame = requeued(together(rows, history.once(rows, rows.kept(frame)), options, notes), notes)
+    frame = requeued(together(rows, history.once(rows, rows.kept(frame), "JobID"), options, notes), notes)
     dates = rows.at == "record" or not lines["Submit"].str.isdigit().all() or bool((frame["submit"] > 1e8).all())
     notes += ["times without a zone count as UTC"] if options.timezone is None and dates and rows.at == "line" else []
     return history.Log("sacct", rows, frame, tuple(notes), unit, dates=dates)
@@ -370,6 +375,8 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
 def older(lines: pd.DataFrame, never: pd.Series) -> pd.Series:
     """Return which lines show a run that had not begun or ended, while another line shows how it ended."""
     over = lines["start"].notna() & lines["end"].notna() & ~never.reindex(lines.index)
+    if over.all():
+        return ~over
     by = ["JobID", "submit"]
     ended = lines[over].drop_duplicates(by).set_index(by).index
     same = pd.Series(pd.MultiIndex.from_frame(lines[by]).isin(ended), lines.index)

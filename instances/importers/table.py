@@ -36,6 +36,7 @@ LONGEST = 1000
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+USUAL_DATE = "%Y-%m-%dT%H:%M:%S"
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?")
 
 Jobs = tuple[pd.DataFrame, dict[str, int], dict[str, Any]]
@@ -269,7 +270,8 @@ def framed(
         rest = pd.DataFrame([[row[place] for place in places.values()] for row in fields.values()], list(fields))
         tables.append(rest.set_axis(list(places), axis=1).astype(object))
     frame = pd.concat(tables).sort_index() if len(tables) > 1 else tables[0]
-    return rows.kept(frame.apply(lambda column: column.str.strip()) if len(frame) else frame)
+    stripped = {name: [text.strip() for text in frame[name]] for name in frame}
+    return rows.kept(pd.DataFrame(stripped, index=frame.index, dtype=object))
 
 
 def columns_of(lines: pd.Series, places: Mapping[str, int], delimiter: str | None) -> pd.DataFrame:
@@ -289,7 +291,8 @@ def columns_of(lines: pd.Series, places: Mapping[str, int], delimiter: str | Non
         lineterminator="\n" if delimiter else None,
         skip_blank_lines=False,
     )
-    return pd.DataFrame({name: read[place].to_numpy(object) for name, place in places.items()}, index=lines.index)
+    texts = {name: read[place].to_numpy(object) for name, place in places.items()}
+    return pd.DataFrame(texts, index=lines.index, dtype=object)
 
 
 def odd_ones(lines: Sequence[str], at: Sequence[int], delimiter: str | None, width: int) -> list[int]:
@@ -404,8 +407,12 @@ def first_where(wrong: pd.Series) -> int:
 
 def seconds(dates: pd.Series) -> pd.Series:
     """Return ISO dates as seconds since 1970 (UTC if they name no zone), NaN for other texts."""
-    proper = dates.where(dates.map(lambda text: ISO_DATE.fullmatch(text) is not None))
-    stamps = pd.to_datetime(proper, errors="coerce", utc=True, format="ISO8601")
+    stamps = pd.to_datetime(dates, errors="coerce", utc=True, format=USUAL_DATE)
+    if (other := stamps.isna()).any():
+        rest = dates[other]
+        proper = rest.where(rest.map(lambda text: ISO_DATE.fullmatch(text) is not None))
+        stamps = stamps.astype("datetime64[us, UTC]")
+        stamps[other] = pd.to_datetime(proper, errors="coerce", utc=True, format="ISO8601").astype(stamps.dtype)
     return (stamps - pd.Timestamp(0, tz="UTC").as_unit("us")) / pd.Timedelta(seconds=1)
 
 
