@@ -63,7 +63,7 @@ SLACK_S = 60
 """Seconds by which the time that a job ran may differ from those between its start and its end."""
 
 STATUS = {"32": "EXIT", "64": "DONE", "192": "DONE", "160": "DONE"}
-OTHERS = "they are no records of finished jobs (JOB_RESIZE, …)"
+OTHERS = "they are no records of finished jobs, which lsb.acct has (JOB_RESIZE, …)"
 FORWARDED = "they were forwarded to another cluster"
 WANTED = 'a record of lsb.acct is "JOB_FINISH" "10.1" and numbers and strings that are separated by blanks'
 
