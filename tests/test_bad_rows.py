@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import csv
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from conftest import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trace_samples import SAMPLES
 
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers import Options, read_trace
 from schedgap.instances.importers.rows import FileRows
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+from schedgap.instances.schema.summary import describe
+from schedgap.instances.views import rigid  # noqa: F401 -- registers the paper
 
 LOGS = Path(__file__).parent / "logs"
 BERLIN = "Europe/Berlin"
@@ -285,6 +292,100 @@ def test_bad_rows_are_listed_beside_an_instance_and_in_the_folder_of_a_run(tmp_p
     assert "801|neg" in file.read_text()
     assert "bad rows: " in run.stderr
     assert command(*words, "--results", tmp_path / "none", "--max-bad", 0).returncode == 2
+
+
+# ---------------------------------------------------------------- all formats, time zones, words
+
+
+@pytest.mark.parametrize("format", sorted({*SAMPLES} - {"csv", "kubernetes", "lsf", "pbs", "philly_json"}))
+def test_every_format_leaves_out_what_is_no_row(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.txt"
+    path.write_text(SAMPLES[format])
+    clean, _ = read_trace(format, path, Options())
+    path.write_text(SAMPLES[format].rstrip("\n") + "\nwhat is this\n")
+    found, rows = read_trace(format, path, Options())
+    assert found.jobs == clean.jobs
+    (bad,) = rows.bad
+    assert (bad.content, bad.line) == ("what is this", SAMPLES[format].rstrip("\n").count("\n") + 2)
+    with pytest.raises(InstanceError, match=r"more than the 0 % of --max-bad: line .*fields instead of"):
+        read_trace(format, path, Options(max_bad=0))
+
+
+def test_records_of_philly_are_bad_one_by_one(tmp_path: Path) -> None:
+    records = json.loads(SAMPLES["philly_json"])
+    records[1]["attempts"][0]["end_time"] = "1999-01-01 00:00:00"
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([*records, {"jobid": 5}, *records[:1]]))
+    found, rows = read_trace("philly_json", path, Options(history=True, max_bad=60, timezone="America/Los_Angeles"))
+    assert [job.id for job in found.jobs] == ["application_1506638472019_14199"]
+    assert [(bad.line, bad.problem.split(" = ")[0]) for bad in rows.bad] == [
+        (2, "attempts[0].end_time"),
+        (5, "jobid"),
+        (6, "jobid"),
+    ]
+    told(
+        found,
+        "attempts left out: they have no start or no end",
+        "times are those of a clock there: --timezone does not move them",
+    )
+    assert rows.read == 6 == 1 + sum(rows.left_out.values())
+
+
+def test_a_task_that_is_a_bad_row_leaves_out_its_job(tmp_path: Path) -> None:
+    text = SAMPLES["pai2020"].replace("3,Terminated,110,390", "3,Terminated,110,x")
+    path = tmp_path / "pai_task_table.csv"
+    path.write_text(text)
+    found, rows = read_trace("pai2020", path, Options())
+    assert [job.id for job in found.jobs] == ["j2"]
+    told(found, "1 of 5 lines left out: no valid end_time", "1 of 4 jobs left out: one of their tasks is a bad row")
+    assert [bad.line for bad in rows.bad] == [3]
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    jobs=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 200), st.integers(0, 300)), min_size=1, max_size=8),
+    spring=st.booleans(),
+)
+def test_local_times_with_elapsed_give_the_run_times_back(jobs: Any, spring: bool, tmp_path_factory: Any) -> None:
+    """Whatever ran around the change of the clocks: run times are right, and so are times that are not shown twice."""
+    began = datetime(2026, 3, 28 if spring else 24, 22, tzinfo=UTC)
+    text, true = "JobID|Submit|Start|End|ElapsedRaw|NCPUS\n", {}
+    for number, (submit, wait, lasted) in enumerate(jobs):
+        times = [began + timedelta(minutes=minutes) for minutes in (submit, submit + wait, submit + wait + lasted)]
+        local = [time.astimezone(ZoneInfo(BERLIN)) for time in times]
+        text += "|".join([str(number), *(f"{time:%Y-%m-%dT%H:%M:%S}" for time in local), str(60 * lasted), "1"]) + "\n"
+        once = all(time.replace(fold=0).utcoffset() == time.replace(fold=1).utcoffset() for time in local)
+        true[str(number)] = (once, times[0].timestamp(), 60.0 * wait, 60.0 * lasted)
+    path = tmp_path_factory.mktemp("log") / "log"
+    path.write_text(text)
+    found, rows = read(path, timezone=BERLIN)
+    assert not rows.bad
+    assert len(found.jobs) == len(jobs)
+    first = min(true[job.id][1] - job.submit_s for job in found.jobs)  # the time from which the others count
+    for job in found.jobs:
+        once, submit, wait, lasted = true[job.id]
+        assert job.duration_s == lasted
+        assert job.history is not None
+        if once:
+            assert job.submit_s + first == submit
+            assert job.history.runs[0][0] - job.submit_s == wait
+
+
+def test_words(tmp_path: Path) -> None:
+    head, line = "; MaxProcs: 256\n; UnixStartTime: 749433603\n", "{} {} {} 3600 4 -1 -1 4 -1 -1 1 1 1 -1 0 -1 -1 -1\n"
+    found, _ = of_text(tmp_path, head + line.format(1, 0, 0) + line.format(2, 60, 36000), "swf")
+    told(found, "256 processors: MaxProcs of the header; the log uses up to 4 at once")
+    assert dict(describe(found))["cluster"] == "256 processors"
+    assert dict(describe(found))["gangs"] == "2 of 4 processors"
+    caption = PAPERS.get("rigid").describe(PAPERS.get("rigid").view(found))
+    assert caption == "2 gangs of fixed duration on 256 processors; load 0% of 11.02 h"
+    never, _ = of_text(tmp_path, head + line.format(1, 0, -1), "swf")
+    told(never, "256 processors: MaxProcs of the header; the log does not say when jobs ran")
+    running, _ = of_text(tmp_path, HEAD + ROW.replace("COMPLETED", "RUNNING"))
+    told(running, "1 line with an end, but a status such as Running: that end counts")
+    hour = ROW.replace("NodeList", "")
+    shifted, _ = of_text(tmp_path, HEAD.replace("JobName", "Elapsed") + hour.replace("|a|", "|01:50:00|"))
+    told(shifted, "1 line with End − Start an hour off Elapsed: local times need --timezone")
 
 
 # ---------------------------------------------------------------- nothing is lost silently

@@ -185,7 +185,7 @@ def pai2020(rows: FileRows, tasks: pd.DataFrame, options: Options) -> Jobs:
     tasks, on_gpus = rows.kept(tasks), rows.kept(on_gpus)
     endless = on_gpus["start_time"].isna() | on_gpus["end_time"].isna()
     unfinished = set(on_gpus.loc[endless, "job_name"])
-    spoiled = {name for row in rows.bad for name in row.content.split(",") if name} & set(on_gpus["job_name"])
+    spoiled = {row.content.partition(",")[0].strip() for row in rows.bad} & set(tasks["job_name"])
     ran = on_gpus[~on_gpus["job_name"].isin(unfinished | spoiled)]
     grouped = ran.groupby("job_name", sort=False)
     jobs = grouped.agg(submit_s=("start_time", "min"), end=("end_time", "max"), used=("used", "sum"))
@@ -196,7 +196,7 @@ def pai2020(rows: FileRows, tasks: pd.DataFrame, options: Options) -> Jobs:
     part = jobs["used"].where(jobs["used"] < gpus)
     jobs = jobs.assign(id=jobs.index, gpus=gpus, gpus_used=part, duration_s=jobs["end"] - jobs["submit_s"])
     left_out = {
-        NO_GPU: tasks["job_name"].nunique() - on_gpus["job_name"].nunique(),
+        NO_GPU: len(set(tasks["job_name"]) - set(on_gpus["job_name"]) - spoiled),
         "one of their tasks has no start or no end": len(unfinished),
         "one of their tasks is a bad row": len(spoiled - unfinished),
     }
@@ -348,7 +348,7 @@ def pai2020_ran(table: TableLayout, rows: FileRows, options: Options) -> Instanc
         notes.append(f"gangs of {counted(shared, 'job')} rounded up to whole GPUs, which no other job shares")
     total = counted(len(frame) + sum(left_out.values()) + sum(unknown.values()), "job")
     notes = [*left_out_notes(left_out | unknown, total), *notes]
-    return history.to_instance(history.Log(table.id, rows, frame, tuple(notes)), options)
+    return history.to_instance(history.Log(table.id, rows, frame, tuple(notes), wall=True), options)
 
 
 MORE: Mapping[str, Callable[[FileRows, pd.DataFrame, Options], Jobs]] = {

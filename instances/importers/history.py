@@ -90,6 +90,8 @@ class Log:
         GPUs of each pool, or of the only one (``""``), according to the log itself, and where the log states them.
     dates
         Whether times count from 1970.
+    wall
+        Whether times are those of a clock on the wall there, and the option `timezone` does not move them.
     zone
         Time zone in which messages show times; by default UTC.
     """
@@ -102,6 +104,7 @@ class Log:
     capacity: Mapping[str, int] | None = None
     capacity_from: str = ""
     dates: bool = True
+    wall: bool = False
     zone: ZoneInfo | None = None
 
     def moment(self, time: float) -> str:
@@ -279,7 +282,9 @@ def to_instance(log: Log, options: Options) -> Instance:
     It raises `InstanceError` if a line is invalid or nothing ran, and `UsageError` if an option does not suit this log.
     """
     notes: list[str] = []
-    if options.timezone:
+    if options.timezone and log.wall:
+        notes.append("times are those of a clock there: --timezone does not move them")
+    elif options.timezone:
         log = replace(log, zone=zone_of(options.timezone))
     frame = _jobs(log, _checked(log, log.rows.kept(log.frame), notes), notes)
     log.rows.check()

@@ -129,7 +129,7 @@ def read_history(rows: FileRows, options: Options) -> Instance:
     ).set_index("job")
     left_out = {"they have no start or no end": tried[0] - tried[1], NO_GPU: tried[1] - len(ran)}
     notes = left_out_notes(left_out, counted(tried[0], "attempt"))
-    return history.to_instance(history.Log("philly_json", rows, frame, tuple(notes)), options)
+    return history.to_instance(history.Log("philly_json", rows, frame, tuple(notes), wall=True), options)
 
 
 def checked(rows: FileRows, log: Mapping[int, LoggedJob]) -> tuple[pd.DataFrame, pd.DataFrame]:
