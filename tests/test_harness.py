@@ -352,6 +352,18 @@ def test_a_slow_task_is_killed_and_the_others_go_on(begun: Path, monkeypatch: py
     assert results["oef.gavel"].status == "feasible"
 
 
+def test_a_worker_gets_an_instance_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, other = task("oef.gavel"), task("oef.maxmin"), task("oef.gavel", "paper/oef-eq6")
+    sent_: list[bytes] = []
+    monkeypatch.setattr("schedgap.harness.engine.pool.dumps", lambda one: sent_.append(plugins.dumps(one)) or sent_[-1])
+    results = run_all(one, two, other, one, jobs=1)
+    assert [result.row.status for result in results] == ["feasible"] * 4
+    packed = [one.packed, one.packed, other.packed, one.packed]
+    assert [part in content for part, content in zip(packed, sent_, strict=True)] == [True, False, True, True]
+    assert one.alone().key == one.key
+    assert one.received().run().row.objective == results[0].row.objective
+
+
 def test_a_killed_worker_is_one_failed_row(begun: Path) -> None:
     def kill() -> None:
         wait_for(begun.exists)

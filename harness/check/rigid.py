@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def _in_pools(facts: FixedGangs, runs: Rows, jobs: Groups, pool: Ints) -> tuple[
     room = facts.capacity[moments.pool]
     text = "pool {pool}: {used} GPUs in use at {at}, it has {room}{more}"
     free = np.maximum(room - used, 0)[:-1] * (waiting[:-1] > 0)
-    idle = sum((free.astype(object) * np.diff(moments.at).astype(object)).tolist())
+    idle = sum(map(mul, free.tolist(), np.diff(moments.at).tolist()))
     return moments.broken(used > room, text, used=used, room=room), idle
 
 
@@ -109,16 +110,21 @@ def _on_servers(facts: FixedGangs, runs: Rows, decision: RigidSchedule) -> list[
 def objectives(facts: FixedGangs, completion: Ints, idle: int) -> dict[str, float]:
     """Return all objectives, by exact sums, in the problems' units; slowdowns are relative to the fastest run."""
     hour = Fraction(facts.hour)
-    flow = (completion - facts.release).tolist()
-    weight = [Fraction(w) for w in facts.weight.tolist()]
+    flow = completion - facts.release
     short = SHORT_S * facts.hour // 3600
-    least = np.maximum(facts.lasts.min(axis=1, initial=HORIZON, where=facts.lasts >= 0), short).tolist()
-    slow = sum(max(1.0, f / p) for f, p in zip(flow, least, strict=True))
-    weighted = sum((w * f for w, f in zip(weight, flow, strict=True)), Fraction(0))
+    least = np.maximum(facts.lasts.min(axis=1, initial=HORIZON, where=facts.lasts >= 0), short)
+    slow = float(np.cumsum(np.maximum(flow / least, 1.0))[-1])
+    flow, (weights, kind, count) = flow.tolist(), np.unique(facts.weight, return_inverse=True, return_counts=True)
+    of_weight = [0] * len(weights)  # jobs of equal weight are added up as whole numbers
+    for at, time in zip(kind.tolist(), flow, strict=True):
+        of_weight[at] += time
+    weight = [Fraction(w) for w in weights.tolist()]
+    weighted = sum((w * time for w, time in zip(weight, of_weight, strict=True)), Fraction(0))
+    heavy = sum((w * many for w, many in zip(weight, count.tolist(), strict=True)), Fraction(0))
     return {
         "flow": float(sum(flow) / hour / facts.size),
         "slowdown": slow / facts.size,
-        "weighted": float(weighted / hour / sum(weight)) if any(weight) else 0.0,
+        "weighted": float(weighted / hour / heavy) if heavy else 0.0,
         "makespan": float((int(completion.max()) - int(facts.release.min())) / hour),
         "idle": float(idle / hour),
     }

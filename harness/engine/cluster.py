@@ -13,11 +13,12 @@ import pickle
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from schedgap.harness.engine.environment import code_digest
 from schedgap.harness.engine.pool import Worker
-from schedgap.harness.engine.task import R, Task
+from schedgap.harness.engine.task import InstanceTask, R, Task
 from schedgap.harness.show.text import clean
 from schedgap.instances import views  # noqa: F401 -- registers the papers, which plug-ins name
 from schedgap.instances.errors import UsageError
@@ -77,10 +78,16 @@ class DaskCluster:
 
         submit = self.client.submit
         plugins = submit(tuple, loaded(), pure=False)  # sent once to each worker, not with each task
-        futures = {
-            submit(run_remotely, plugins, dumps(task), key=f"schedgap-{task.key}", pure=False, retries=0): task
-            for task in tasks
-        }
+        instances: dict[str, Any] = {}  # likewise
+        futures = {}
+        for task in tasks:
+            packed, sent = None, dumps(task.alone() if isinstance(task, InstanceTask) else task)
+            if isinstance(task, InstanceTask):
+                if task.fingerprint not in instances:
+                    instances[task.fingerprint] = submit(bytes, task.packed, pure=False)
+                packed = instances[task.fingerprint]
+            options: dict[str, Any] = {"key": f"schedgap-{task.key}", "pure": False, "retries": 0}
+            futures[submit(run_remotely, plugins, sent, packed, **options)] = task
         for future in as_completed(futures, loop=self.client.loop):
             task = futures[future]
             try:
@@ -96,10 +103,15 @@ class DaskCluster:
         self.client.close()
 
 
-def run_remotely(plugins: Sequence[Plugin], content: bytes) -> bytes:
-    """Run a pickled task on a worker of the cluster, in a process of its own with limits; return the pickled result."""
+def run_remotely(plugins: Sequence[Plugin], content: bytes, packed: bytes | None = None) -> bytes:
+    """Run a pickled task on a worker of the cluster, in a process of its own with limits; return the pickled result.
+
+    The instance of a task that comes without it is `packed`.
+    """
     restore(plugins)
     task: Task[Any] = pickle.loads(content)
+    if packed is not None and isinstance(task, InstanceTask):
+        task = replace(task, packed=packed)
     if code_digest() != task.code:
         return dumps(task.failed("error", f"the worker runs other code ({code_digest()}, expected {task.code})"))
     key = type(task).__module__, task.limits.threads, tuple(plugins)

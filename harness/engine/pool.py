@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from schedgap.harness.engine.environment import cores, held_mb, memory_capped, waited_for_core_s
 from schedgap.harness.engine.pacing import Asking, Pacer, listen
-from schedgap.harness.engine.task import R, Task
+from schedgap.harness.engine.task import InstanceTask, R, Task
 from schedgap.harness.show.text import clean
 from schedgap.instances import clock
 from schedgap.instances.plugins import Plugin, dumps, loaded, restore
@@ -120,6 +120,9 @@ class Worker:
 
     answer: Any = None
 
+    has = ""
+    """Fingerprint of the last instance that the worker received."""
+
     waited_s = 0.0
     """Seconds that the worker had waited for a processor before it got its present task."""
 
@@ -151,8 +154,10 @@ class Worker:
         """Send a task to the worker."""
         self.task, self.until = task, time.monotonic() + task.hard_limit_s
         self.since, self.answer, self.waited_s = None, None, waited_for_core_s(self.process.pid)
+        about = task if isinstance(task, InstanceTask) else None
         with suppress(OSError):  # the worker is dead, which `result` reports
-            self.pipe.send_bytes(dumps(task))
+            self.pipe.send_bytes(dumps(about.alone() if about and about.fingerprint == self.has else task))
+        self.has = about.fingerprint if about else self.has
 
     def news(self) -> Compiling | Asking | None:
         """Read what the worker sent, if anything; return it if it is news, and keep it if it is a result."""
@@ -193,7 +198,10 @@ class Worker:
                 result = self.answer
                 if held_mb(self.process.pid) > SPENT * self.task.limits.memory_mb:
                     self.stop()
-                return self.task.failed(*result) if isinstance(result, Failure) else result
+                if isinstance(result, Failure):
+                    self.has = ""
+                    return self.task.failed(*result)
+                return result
             reason = "time limit without incumbent", f"killed after {self.task.hard_limit_s:.4g} s{NOT_COUNTED}"
         except (EOFError, OSError):
             self.process.join(1.0)
@@ -294,8 +302,10 @@ def _answer(content: bytes, plugins: Sequence[Plugin]) -> bytes:
     try:
         restore(plugins)
         task: Task[Any] = pickle.loads(content)
+        del content  # with the instance, it may be large
         try:
             with memory_capped(task.limits.memory_mb):
+                task = task.received()
                 result = task.run()
         except MemoryError:
             result = Failure("out of memory", f"more than the cap of {task.limits.memory_mb} MB")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
@@ -11,9 +10,9 @@ import sysconfig
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from schedgap.harness.engine.environment import code_digest
 from schedgap.harness.show.text import clean
@@ -140,6 +139,10 @@ class Task(ABC, Generic[R]):
         """Seconds after which the worker of this task is killed; its waiting for a processor does not count."""
         return self.limits.seconds
 
+    def received(self) -> Self:
+        """Return the task as the worker that received it runs it."""
+        return self
+
     def run(self) -> R:
         """Run the task in this process and turn errors, except `MemoryError`, into results.
 
@@ -169,7 +172,10 @@ def _where(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class InstanceTask(Task[R]):
-    """A task about an instance. Workers get it as it was validated, and unpack it once."""
+    """A task about an instance. Workers get it as it was validated, and unpack it once.
+
+    The task of a worker that has its instance is sent without it, with `packed` empty.
+    """
 
     packed: bytes
     instance_name: str
@@ -185,15 +191,33 @@ class InstanceTask(Task[R]):
         """Fields of the task's row that identify the instance and the task."""
         return {"instance": self.instance_name, "fingerprint": self.fingerprint, "key": self.key}
 
+    def alone(self) -> Self:
+        """Return the task without its instance."""
+        return replace(self, packed=b"")
+
+    def received(self) -> Self:
+        """Unpack the instance, unless this process has it, and return the task without its bytes."""
+        _unpacked(self.fingerprint, self.packed)
+        return self.alone()
+
 
 def sent(instance: Instance) -> tuple[bytes, str, str]:
     """Return the first fields of a task about an instance: it is packed, with its name and fingerprint."""
     return pickle.dumps(instance, pickle.HIGHEST_PROTOCOL), instance.name, instance.fingerprint
 
 
-@functools.lru_cache(maxsize=8)
+KEPT = 8
+"""Instances that a process keeps."""
+
+_instances: dict[str, Instance] = {}
+
+
 def _unpacked(fingerprint: str, packed: bytes) -> Instance:
-    instance: Instance = pickle.loads(packed)
+    """Return an instance, which the process keeps until it has used :data:`KEPT` others."""
+    instance = _instances.pop(fingerprint, None) or pickle.loads(packed)
+    while len(_instances) >= KEPT:
+        del _instances[next(iter(_instances))]
+    _instances[fingerprint] = instance
     return instance
 
 
