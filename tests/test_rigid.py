@@ -467,3 +467,22 @@ def test_backfilling_by_keys_delays_no_reservation(seed: int) -> None:
     found[jobs] = kernels().backfilled(*of, 10**6)
     assert found.tolist() == backfilled(seen, ranked.tolist())
     assert kernels().backfilled(*of, 1).size == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_search_in_stretches_never_makes_a_schedule_worse(seed: int) -> None:
+    from schedgap.models.rigid import _kernels, search
+
+    seen, rng = view(random_lines(seed, 200)), np.random.default_rng(seed)
+    goal = search.goal_of(seen, "weighted")
+    for jobs, room in search.holding(seen):
+        pool = search.PoolSearch(seen, jobs, room, goal, False, seed)
+        start, before = pool.best.copy(), pool.cost
+        for width in (2, 5, 60):
+            _kernels.stretches(*pool.of, pool.goal[:2], start, (0, jobs.size, width), 10, rng)
+            cost = kernels().cost(start, *pool.of[:2], *pool.goal)
+            assert cost <= before * (1 + 1e-12)
+            before = cost
+        found = seen.release.copy()
+        found[jobs] = start
+        assert not check(seen, starts_of(seen, found), "rigid.weighted").violations

@@ -40,6 +40,12 @@ USED = 0.75
 SLICE = 500_000
 """Jobs that the search schedules again in one pool before it turns to the next; this takes about 0.2 s."""
 
+STRETCH, TRIES = 60, 20
+"""Usual number of jobs in a stretch of time, and how many orders of them are tried."""
+
+LOOKED = 200_000_000
+"""Jobs that are looked at before the search in stretches turns to another pool: all of them for each stretch."""
+
 STALE = 50
 """The search of a pool ends after this many rounds per job (counting at least 100 jobs) without improvement."""
 
@@ -155,6 +161,7 @@ class PoolSearch:
         self.best, self.cost = np.zeros(jobs.size, np.int64), np.inf
         self.stale, self.patience = 0, STALE * max(jobs.size, 100)
         self.keys = [self.of[0].astype(float), -(self.of[1] * self.of[2]).astype(float), *self._by_area()]
+        self.gains, self.turn, self.at = [np.inf, np.inf], 0, 0
         self.begin()
 
     def _by_area(self) -> list[Array]:
@@ -188,14 +195,32 @@ class PoolSearch:
             self.best, self.cost = start, cost
 
     def search(self) -> None:
-        """Search for as many rounds as schedule :data:`SLICE` jobs.
+        """Search in one of two ways: the one that gained more when it was last used, or in every fourth turn the other.
 
-        The limit is a count, so that the result does not depend on the speed of the machine.
+        The limits are counts, so that the result does not depend on the speed of the machine.
         """
+        self.turn += 1
+        way = int((self.gains[1] > self.gains[0]) != (self.turn % 4 == 0)) if not self.latest else 0
+        before = self.cost
+        (self._among_all, self._in_stretches)[way]()
+        self.gains[way] = before - self.cost
+
+    def _among_all(self) -> None:
+        """Search for as many rounds as schedule :data:`SLICE` jobs."""
         rounds = max(2, min(SLICE // self.jobs.size, self.patience))
         starts, cost = kernels().improve(*self.of, *self.goal, self.best, rounds, self.rng)
         self.stale = 0 if cost < self.cost else self.stale + rounds
         self.best, self.cost = starts, min(cost, self.cost)
+
+    def _in_stretches(self) -> None:
+        """Search in stretches of time, and let each job take its earliest place, in the order of starts."""
+        from schedgap.models.rigid import _kernels
+
+        start, width = self.best.copy(), max(2, int(STRETCH * 2.0 ** self.rng.integers(-2, 2)))
+        until = min(self.jobs.size, self.at + LOOKED // self.jobs.size * width)
+        _kernels.stretches(*self.of, self.goal[:2], start, (self.at, until, width), TRIES, self.rng)
+        self.at = until % self.jobs.size
+        self.offer(kernels().in_turn(*self.of, np.argsort(start, kind="stable"), False))
 
     def enumerate(self, first: Ints) -> int:
         """Try all lists that begin with `first`, and return how many schedules were begun."""
@@ -308,9 +333,9 @@ def search(view: RigidView, options: SolveOptions, objective: str = "flow", seed
     The first schedules are by release, area, and duration times powers of GPUs per weight: list schedules with and
     without overtaking, and backfilling, each with jobs moved ahead where that delays nobody. The schedule that really
     ran and, if `seeded`, the known decisions of other methods compete. Rounds of large-neighbourhood search follow,
-    pool by pool: some consecutive jobs of the list change places, and all jobs are scheduled again. Jobs that may
-    choose among pools get either the pools in which they ran or those in which each would end first at its release,
-    whichever gives the better first schedules, and keep them.
+    pool by pool: some consecutive jobs of the list change places, and all jobs are scheduled again, or only these, in
+    the GPUs that the others leave free. Jobs that may choose among pools get either the pools in which they ran or
+    those in which each would end first at its release, whichever gives the better first schedules, and keep them.
     """
     budget, about = clock.Budget(options.time_limit_s), (objective, goal_of(view, objective), least(view, objective))
     tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]
