@@ -18,8 +18,21 @@ import numpy as np
 
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.parameters import Changes, Parameter, passing
+from schedgap.instances.parameters import Changes, Parameter, base_id, passing
 from schedgap.instances.rigid import OBJECTIVES, RigidSchedule, RigidView, kernels, priorities, starts_of
+
+LOGGED = ("rigid.executed", "rigid.interrupted")
+"""The schedules that logs record."""
+
+NOTHING, ASKED, DURATIONS = "nothing", "requested times", "durations"
+"""What an online rule knows of run times in advance."""
+
+
+def knowledge(method: str) -> str:
+    """Return what a rule, given by its id, knows of run times; a rule of somebody else's may know all."""
+    if base_id(method) in {"rigid.fcfs", "rigid.tiresias"}:
+        return NOTHING
+    return ASKED if "estimates=requested" in method else DURATIONS
 
 
 def executed(view: RigidView, context: Context, *, objective: str = "flow") -> RigidSchedule:

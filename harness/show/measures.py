@@ -652,24 +652,41 @@ REPRODUCE = listed(
 LOG = listed(
     Measure("objective", "objective", "The objective and its unit."),
     Measure("executed", "executed", "Value of the executed schedule.", NUMBER, sense="min"),
-    Measure("best", "best found", "Value of the best schedule found that interrupts no job.", NUMBER, sense="min"),
+    Measure("best", "best found", "Value of the best schedule found; it interrupts jobs only if the executed one does.",
+            NUMBER, sense="min"),
     Measure("bound", "bound ≥", "Lower bound; it allows interruptions only if the executed schedule has some.", NUMBER,
             sense="max", limit="at least"),
     Measure("at_most", "executed / optimum", "Upper estimate of the ratio to the optimum.", RATIO, sense="min",
+            limit="at most"),
+    Measure("open", "found / bound", "Ratio of the best schedule found to the bound: what is open.", RATIO, sense="min",
             limit="at most"),
     Measure("best_by", "found by", "The method that found the best schedule."),
     Measure("bound_by", "bound from", "The model whose certificate shows the bound."),
 )  # fmt: skip
 """A schedule that a cluster executed, by objective."""
 
+LADDER = listed(
+    Measure("rung", "rung", "The rung: a bound, the best of a set of schedules, or the executed one."),
+    Measure("value", "value", "Value of the objective.", NUMBER, sense="min"),
+    Measure("waiting_h", "waiting [h]", "Mean waiting: time from submission to end, less the run time.", NUMBER, "h",
+            "min"),
+    Measure("above", "step", "Difference of the value to the rung before; negative where the executed schedule is "
+            "better than all online rules.", NUMBER, sense="min"),
+    Measure("step", "what it is", "What the rung has above the one before."),
+    Measure("by", "by", "The method that reaches the rung."),
+)  # fmt: skip
+"""The ladder of a log, from what nobody can beat to what was executed."""
+
 WAITING = listed(
     Measure("by", "by", "The property by which jobs are grouped."),
-    Measure("name", "group", "The groups with the most avoidable waiting."),
+    Measure("name", "group", "The groups of which the best schedule saves the most waiting."),
     Measure("jobs", "jobs", "Number of jobs in the group.", NUMBER),
     Measure("waited_h", "waited [h]", "Total hours of waiting.", NUMBER, "h", "min"),
-    Measure("avoidable_h", "avoidable [h]", "Hours of waiting beyond those in the bound's schedule.", NUMBER, "h",
-            "min"),
-    Measure("share", "of all", "Share of all avoidable waiting.", PERCENT),
+    Measure("saved_h", "saved [h]", "Hours that the best schedule found saves; another one as good may save others.",
+            NUMBER, "h", "min"),
+    Measure("share", "of all", "Share of all that it saves.", PERCENT),
+    Measure("indicated_h", "bound [h]", "Hours beyond those in the completion times of rigid.bound: an indication, "
+            "since a bound holds for all jobs together only.", NUMBER, "h", "min"),
 )  # fmt: skip
 """Waiting in that schedule, by group of jobs."""
 
@@ -796,6 +813,7 @@ TABLES: Mapping[str, MeasureTable] = {
     "growth": GROWTH,
     "bounds": BOUNDS,
     "log": LOG,
+    "ladder": LADDER,
     "waiting": WAITING,
     "starts": STARTS,
     "whatif": WHATIF,

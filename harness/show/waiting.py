@@ -1,8 +1,11 @@
-"""Why jobs waited: avoidable and unavoidable waiting, by group of jobs and by time, and the most expensive decisions.
+"""Why jobs waited: what the best schedule found saves, by group of jobs and by time, and the most expensive decisions.
 
-A bound comes with completion times whose sum is at most that of any schedule. The waiting of a job in these is its
-*unavoidable* waiting; the rest is *avoidable*. A single job may have waited less than in the bound's schedule, so its
-avoidable waiting may be negative; only the sum over all jobs is an upper bound on the waiting that could be saved.
+*Waiting* is the time from submission to the end, less the run time, the shortest one if a job may run on several types.
+Avoidable waiting is known for all jobs together only, and only from two sides: at least what the best schedule found
+saves, at most what the bound allows. A group's part of the former is a fact about that schedule: another one as good
+may give it to others, and some groups wait longer in it. A bound comes with completion times whose sum is at most that
+of any schedule, but single jobs may end earlier in a schedule: a group's part of these is an indication, and bounds
+nothing.
 """
 
 from __future__ import annotations
@@ -39,23 +42,31 @@ class StartDecision(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Why:
-    """Waiting of the jobs in a schedule compared with the completion times ``(n,)`` of a bound."""
+    """Waiting of the jobs in a schedule compared with the `best` one and the completion times ``(n,)`` of a bound."""
 
     view: RigidView
     schedule: RigidSchedule
     bound: Array
+    best: RigidSchedule
 
     @cached_property
     def waited(self) -> Array:
         """``(n,)`` hours that each job waited."""
-        ends = completions(self.view, self.schedule)
-        return np.asarray((ends - self.view.release - self.view.duration) / self.view.ticks_of_hour)
+        return self._hours(completions(self.view, self.schedule))
 
     @cached_property
-    def avoidable(self) -> Array:
-        """``(n,)`` hours of waiting beyond those in the bound's schedule."""
-        least = (self.bound - self.view.release - self.view.duration) / self.view.ticks_of_hour
-        return np.round(self.waited - least, ROUNDED) + 0.0
+    def saved(self) -> Array:
+        """``(n,)`` hours of waiting that the best schedule saves; negative for a job that waits longer in it."""
+        return np.round(self.waited - self._hours(completions(self.view, self.best)), ROUNDED) + 0.0
+
+    @cached_property
+    def indicated(self) -> Array:
+        """``(n,)`` hours of waiting beyond those in the bound's completion times."""
+        return np.round(self.waited - self._hours(self.bound), ROUNDED) + 0.0
+
+    def _hours(self, ends: Array | Ints) -> Array:
+        """Return the waits ``(n,)`` of jobs that end at `ends`."""
+        return np.asarray((ends - self.view.release - self.view.relaxed.duration) / self.view.ticks_of_hour)
 
     @cached_property
     def hours(self) -> Ints | None:
@@ -79,16 +90,18 @@ class Why:
         yield "size", [f"{most // 2 + 1}–{most}" if most > 2 else f"{most}" for most in powers]
         if self.hours is not None:
             yield "submitted", [f"{DAYS[hour // 24]} {PARTS[hour % 24 // 6]}" for hour in self.hours.tolist()]
+            yield "hour", [f"{hour % 24}–{hour % 24 + 1} h" for hour in self.hours.tolist()]
 
     def groups(self, most: int = 5) -> list[Any]:
-        """Return, for each property in :meth:`labels`, the groups with the most avoidable waiting, with their hours."""
+        """Return, for each property in :meth:`labels`, the groups of which the best schedule saves the most waiting."""
         import pandas as pd
 
-        jobs = pd.DataFrame({"jobs": 1, "waited_h": self.waited, "avoidable_h": self.avoidable})
+        hours = {"waited_h": self.waited, "saved_h": self.saved, "indicated_h": self.indicated}
+        jobs = pd.DataFrame({"jobs": 1, **hours})
         sums = {by: jobs.groupby(np.array(labels, str)).sum() for by, labels in self.labels()}
-        worst = {by: groups.nlargest(most, "avoidable_h") for by, groups in sums.items()}
+        worst = {by: groups.nlargest(most, "saved_h") for by, groups in sums.items()}
         table = pd.concat(worst, names=["by", "name"])
-        table["share"] = table["avoidable_h"] / max(float(self.avoidable.sum()), 1e-12)
+        table["share"] = table["saved_h"] / max(float(self.saved.sum()), 1e-12)
         return list(table.reset_index().itertuples(index=False, name="Group"))
 
     def fragmentation(self) -> float:
@@ -129,10 +142,13 @@ class Why:
         return sorted(found, key=lambda decision: -decision.cost_h)[:most]
 
     def week(self) -> Array | None:
-        """Return ``(7, 24)`` avoidable hours by hour of the week in which jobs were submitted, if the log has dates."""
+        """Return ``(7, 24)`` hours that the best schedule saves, by hour of the week of submission.
+
+        They are negative where jobs wait longer in it; there are none if the log has no dates.
+        """
         if self.hours is None:
             return None
-        return np.asarray(np.bincount(self.hours, np.maximum(self.avoidable, 0.0), 168).reshape(7, 24), float)
+        return np.asarray(np.bincount(self.hours, self.saved, 168).reshape(7, 24), float)
 
 
 def occupancy(view: RigidView, schedule: RigidSchedule, edges: Array) -> Array:

@@ -1,25 +1,69 @@
-"""Figures of a log: GPUs in use, avoidable waiting by hour of the week, and the most expensive starts."""
+"""Figures of a log: the ladder, GPUs in use, waiting saved by hour of the week, and the most expensive starts."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import altair as alt
 import numpy as np
 
 from schedgap.harness.show.figure import Drawn, figure
-from schedgap.harness.show.page.rigid import EXECUTED, why_of
+from schedgap.harness.show.ladder import WAITING, executed, ladder
+from schedgap.harness.show.page.rigid import why_of, words
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.results import Compared
-from schedgap.harness.show.text import clean
+from schedgap.harness.show.text import clean, number
 from schedgap.harness.show.waiting import DAYS, occupancy
+from schedgap.heuristics.rigid import LOGGED
 from schedgap.instances.parameters import base_id
 from schedgap.instances.rigid import RigidView
+
+COLOURS = (style.BOUND, *style.PALETTE[:3], style.PALETTE[4])
+"""Colours of the bound and of the steps above it."""
+
+
+@figure("rigid.ladder", "The ladder", of="instance")
+def drawn_ladder(data: Compared) -> Drawn:
+    """From what nobody can beat to what was executed: each bar begins where the one above it ends.
+
+    With hindsight: durations and arrivals are known to the bound and to the best schedule found. A step to the left is
+    an executed schedule that is better than all online rules. The mean run time makes most of the time to completion,
+    so that mean waiting is shown, too.
+    """
+    ran = executed(data.rows)
+    if ran is None:
+        return None
+    objective = ran.problem.split(".")[1]
+    panels = {words(one): ladder(data.view, data.rows, one) for one in (objective, WAITING)}
+    records, steps = [], []
+    for panel, found in panels.items():
+        for rung in found.rungs:
+            step = rung.step or rung.name
+            place = {"low": rung.value - (rung.above if rung.above is not None else rung.value), "high": rung.value}
+            shown = f"{number(rung.value)}" + (f" ({rung.above:+.3g})" if rung.above is not None else "")
+            records.append({"panel": panel, "rung": rung.name, "step": step, "by": rung.by, "shown": shown, **place})
+            steps.append(step)
+    if not records:
+        return None
+    names, kinds = (list(dict.fromkeys(each[name] for each in records)) for name in ("rung", "step"))
+    side = style.listed(alt.Y, "rung", names).axis(labelLimit=200)
+    size: dict[str, Any] = {"width": style.WIDTH - 250, "height": alt.Step(style.ROW)}
+    base = alt.Chart(style.rows(records), **size).encode(side, tooltip=style.tip("rung", "step", "shown", "by"))
+    colours = style.keyed(alt.Color, "step", dict(zip(kinds, COLOURS, strict=False)))
+    bars = base.mark_bar().encode(style.x("low", None), alt.X2("high:Q"), color=colours)
+    text = (
+        base.mark_text(align="left", dx=4, color=style.INK)
+        .encode(alt.X("end:Q"), text=alt.Text("shown:N"))
+        .transform_calculate(end="max(datum.low, datum.high)")
+    )
+    return style.in_panels(alt.layer(bars, text), list(panels), apart=["x"]), data.n(len(names))
 
 
 @figure("rigid.occupancy", "Cluster in use", of="instance")
 def drawn_occupancy(data: Compared) -> Drawn:
     """GPUs in use over time in per cent, in the executed schedule and in the best schedule found."""
     view: RigidView = data.view
-    ran = [method for method in data.decisions if base_id(method) in EXECUTED]
+    ran = [method for method in data.decisions if base_id(method) in LOGGED]
     problem = data.verified[ran[0]].problem if ran else "rigid.flow"
     best = [row.method for row in data.results(problem.removesuffix(".preemptive")) if row.method not in ran]
     shown = [*ran, *[method for method in best if method in data.decisions][:1]]
@@ -31,9 +75,12 @@ def drawn_occupancy(data: Compared) -> Drawn:
     return style.strips(shares, float(edges[1]) * view.tick_s, data.clock, data.looks), data.n(len(shown))
 
 
-@figure("rigid.week", "Waiting by hour of the week", of="instance")
+@figure("rigid.week", "Waiting saved, by hour of the week", of="instance")
 def week(data: Compared) -> Drawn:
-    """Hours of waiting beyond those in the bound's schedule, by the hour of the week in which jobs were submitted."""
+    """Hours of waiting that the best schedule found saves, by the hour of the week in which jobs were submitted.
+
+    Hours of which the jobs wait longer in it are left white.
+    """
     why = why_of(data.run, data.rows)
     cells = why.week() if why else None
     if cells is None or not cells.any():
@@ -46,7 +93,7 @@ def week(data: Compared) -> Drawn:
     ]
     hour = alt.X("hour:O", title="hour of the day", scale=alt.Scale(domain=list(range(24))))
     axes = hour, style.listed(alt.Y, "day", DAYS)
-    colour = style.heat("avoidable waiting [h]", cells.ravel(), "waiting")
+    colour = style.heat("waiting saved [h]", cells.ravel(), "waiting")
     tips = ["day", "hour", ("waiting", "[h]")]
     return style.plot(hours, "rect", *axes, color=colour, tips=tips, size=(style.WIDTH, alt.Step(style.ROW))), data.n(1)
 
