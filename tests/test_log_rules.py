@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pytest
 import test_rigid
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schedgap.harness.check import judge
 from schedgap.heuristics import HEURISTICS
+from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.rigid import RigidView
+
+LOGS = Path(os.environ.get("SCHEDGAP_DATA", Path(__file__).parents[2] / "shared" / "data")) / "logs"
 
 
 class Gang(NamedTuple):
@@ -231,3 +238,73 @@ def test_slurms_priority(
     users = 1 + max(job.user for job in jobs)
     order = slurm(room, users, jobs[0].release, 6, 20, tree, small)
     same(drawn, f"rigid.multifactor?{query}", order, backfilling, depth)
+
+
+def busy() -> tuple[RigidView, list[Gang], int]:
+    """Return 400 jobs of a busy pool of 64 GPUs; limits are far from run times, as users' are, some too short."""
+    rng = np.random.default_rng(7)
+    release = np.sort(rng.integers(0, 800_000, 400)).tolist()
+    lasts = np.exp(rng.normal(8.0, 1.5, 400)).astype(int).clip(1, 86_400)
+    limits = np.array([600, 3600, 14_400, 43_200, 86_400])
+    asks = limits[np.searchsorted(limits[:-1], lasts * rng.uniform(0.5, 5.0, 400))]
+    gpus, users = 2 ** rng.integers(0, 7, 400), rng.integers(0, 12, 400)
+    return built(list(zip(release, lasts.tolist(), asks.tolist(), gpus.tolist(), users.tolist(), strict=True)), 64)
+
+
+GOLDEN = {
+    "rigid.fcfs": 132.507,
+    "rigid.easy": 26.259,
+    "rigid.easy?estimates=requested": 22.417,
+    "rigid.conservative": 22.300,
+    "rigid.conservative?estimates=requested": 22.414,
+    "rigid.sjf": 11.105,
+    "rigid.sjf?estimates=requested": 12.159,
+    "rigid.smallest_area": 12.235,
+    "rigid.smallest_area?estimates=requested": 14.533,
+    "rigid.wfp3": 10.601,
+    "rigid.wfp3?estimates=requested": 21.503,
+    "rigid.f1": 18.743,
+    "rigid.f1?estimates=requested": 21.266,
+    "rigid.multifactor": 18.147,
+    "rigid.multifactor?estimates=requested": 23.446,
+    "rigid.srtf": 4.129,
+    "rigid.tiresias": 16.739,
+}
+
+
+def test_the_values_of_all_rules_on_a_busy_pool() -> None:
+    seen, _, _ = busy()
+    for method, expected in GOLDEN.items():
+        spec = HEURISTICS.get(method)
+        verdict = judge(seen.instance, spec.decide(seen.instance), spec.problem, ())
+        assert not verdict.violations
+        assert verdict.metrics["wait_h"] == pytest.approx(expected, abs=5e-4), method
+
+
+SAMPLES = {
+    "sacct": {
+        "rigid.fcfs": 3.9770,
+        "rigid.easy?estimates=requested": 3.9770,
+        "rigid.sjf": 4.0739,
+        "rigid.sjf?estimates=requested": 3.9770,
+        "rigid.f1": 3.9770,
+        "rigid.wfp3": 3.9770,
+        "rigid.multifactor": 3.9770,
+        "rigid.srtf": 3.3872,
+        "rigid.tiresias": 3.7585,
+    },
+    "csv": dict.fromkeys(("rigid.fcfs", "rigid.easy", "rigid.wfp3", "rigid.f1", "rigid.multifactor"), 0.01916),
+}
+"""Mean completion times in hours on two public logs; the second one has a job at a time."""
+
+
+@pytest.mark.skipif(not LOGS.is_dir(), reason="SCHEDGAP_DATA has no logs")
+@pytest.mark.parametrize("form", SAMPLES)
+def test_the_values_of_rules_on_public_logs(form: str) -> None:
+    columns = {"id": "job_id", "submit": "submit_time", "start": "start_time", "end": "finish_time"}
+    options = Options(history=True, columns=columns | {"cores": "num_cores"} if form == "csv" else {})
+    found = import_trace(form, LOGS / ("hpc_jobs.csv" if form == "csv" else "sacct_sample.txt"), options)
+    for method, expected in SAMPLES[form].items():
+        spec = HEURISTICS.get(method)
+        value = judge(found, spec.decide(found), "rigid.flow.preemptive", ()).objective
+        assert value == pytest.approx(expected, abs=5e-5), method

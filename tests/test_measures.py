@@ -16,6 +16,7 @@ from schedgap.harness.check import VERIFIERS
 from schedgap.harness.show.measures import (
     CLOCKED,
     COMPARE,
+    LADDER,
     LOG,
     METHODS,
     QUANTITIES,
@@ -207,7 +208,7 @@ def test_columns_are_made_of_measures() -> None:
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         taken = {alias.name for node in imports if str(node.module).endswith("show.text") for alias in node.names}
         assert file not in ("page/columns.py", "artefact.py", "tidy.py") or not taken & FORMATS
-    tables = [(LOG, rigid.SIDE_BY_SIDE), (WAITING, rigid.GROUPS)]
+    tables = [(LADDER, rigid.LADDER_COLUMNS), (LOG, rigid.SIDE_BY_SIDE), (WAITING, rigid.GROUPS)]
     assert all([column.key for column in shown] == list(table) for table, shown in tables)
 
 

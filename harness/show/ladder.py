@@ -128,8 +128,7 @@ def values(view: RigidView, rows: Sequence[Row], objective: str) -> Values:
     if objective != WAITING:
         return one
     runs = float((view.relaxed.duration / view.ticks_of_hour).mean())
-    less = {name: waited(getattr(one, name), runs) for name in ("executed", "best", "bound")}
-    return replace(one, **less)
+    return replace(one, executed=waited(own, runs), best=waited(best, runs), bound=waited(bound, runs))
 
 
 def waited(flow: float | None, runs: float) -> float | None:
@@ -163,5 +162,5 @@ def ladder(view: RigidView, rows: Sequence[Row], objective: str) -> Ladder:
         if value is not None:
             before = rungs[-1] if rungs else None
             step = UNKNOWN if name == EXECUTED and before and before.name == PERFECT else STEPS.get(name, "")
-            rungs.append(Rung(name, value, by, step if before else "", before and value - before.value))
+            rungs.append(Rung(name, value, by, step if before else "", value - before.value if before else None))
     return Ladder(objective, tuple(rungs), absent)

@@ -52,7 +52,7 @@ class Accounts(NamedTuple):
     clock: Ints
 
 
-class Running(NamedTuple):
+class RunningGangs(NamedTuple):
     """Running jobs: a heap by end, and jobs in the order of the ends that they requested, all ``(n,)``."""
 
     ends: Array
@@ -108,7 +108,7 @@ def ordered(queue: Ints, waiting: int, fresh: int, value: Array) -> None:
 
 
 @compiled
-def begin(running: Running, busy: int, job: int, end: int, due: int) -> int:
+def begin(running: RunningGangs, busy: int, job: int, end: int, due: int) -> int:
     """Add a job to the `busy` running ones, and return their new number."""
     push(running.ends, running.jobs, 0, busy, end, job)
     at = np.searchsorted(running.due[:busy], due)
@@ -119,7 +119,7 @@ def begin(running: Running, busy: int, job: int, end: int, due: int) -> int:
 
 
 @compiled
-def finish(running: Running, busy: int, start: Ints, requested: Ints) -> int:
+def finish(running: RunningGangs, busy: int, start: Ints, requested: Ints) -> int:
     """Remove the job that ends first from the `busy` running ones, and return it."""
     job = pop(running.ends, running.jobs, 0, busy)
     at = np.searchsorted(running.due[:busy], start[job] + requested[job])
@@ -145,7 +145,7 @@ class RigidJobs(NamedTuple):
 
 @compiled
 def in_order(
-    jobs: RigidJobs, queue: Ints, running: Running, busy: int, now: int, free: int, start: Ints, easy: bool
+    jobs: RigidJobs, queue: Ints, running: RunningGangs, busy: int, now: int, free: int, start: Ints, easy: bool
 ) -> int:
     """Start jobs of a list until one does not fit and, if `easy`, others that do not delay that one.
 
@@ -187,7 +187,15 @@ class Plan(NamedTuple):
 
 @compiled
 def planned(
-    jobs: RigidJobs, queue: Ints, running: Running, busy: int, now: int, free: int, start: Ints, plan: Plan, turn: int
+    jobs: RigidJobs,
+    queue: Ints,
+    running: RunningGangs,
+    busy: int,
+    now: int,
+    free: int,
+    start: Ints,
+    plan: Plan,
+    turn: int,
 ) -> int:
     """Reserve the earliest interval for one job of a list after another, and start those whose interval begins now.
 
@@ -267,7 +275,7 @@ def by_priority(
     sizes, which, _ = sizes_of(gpus)
     queued, start, value = np.zeros(sizes.size, np.int64), np.full(n, -1, np.int64), -key
     queue, waiting, fresh = np.empty(n, np.int64), 0, 0
-    running, busy = Running(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)), 0
+    running, busy = RunningGangs(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)), 0
     most, kinds = (3 * n + 2, jobs.kind.max() + 1) if overtaking == PLAN else (0, 0)
     plan = Plan(
         np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from schedgap.harness.show.ladder import (
@@ -16,6 +18,7 @@ from schedgap.harness.show.ladder import (
     UNKNOWN,
     WAITING,
     Ladder,
+    Rung,
     Values,
     executed,
     ladder,
@@ -64,7 +67,7 @@ def answer(run: Comparison, rows: Sequence[Row]) -> str:
 
 def _hindsight(found: Ladder, unit: str) -> str:
     bound, best = found.rung(BOUND), found.rung(FOUND)
-    parts = [f"is at least {number(bound.value)}{unit}"] if bound else []
+    parts = [f"is at least {number(bound.value, side='at least')}{unit}"] if bound else []
     parts += [f"{number(best.value)}{unit} in the best schedule found"] if best else []
     return ", and ".join(parts)
 
@@ -102,7 +105,12 @@ def _chain(found: Ladder) -> str:
     """Return the values of rungs from the lowest to the executed one, in hours."""
     names = {BOUND: "at least", FOUND: "best found", PERFECT: "perfect estimates", LIMITS: "users' limits"}
     names[EXECUTED] = "executed"
-    return ", ".join(f"{names[rung.name]} {number(rung.value)} h" for rung in found.rungs)
+    return ", ".join(f"{names[rung.name]} {height(rung)} h" for rung in found.rungs)
+
+
+def height(rung: Rung) -> str:
+    """Return the value of a rung; a bound is rounded down."""
+    return number(rung.value, side="at least" if rung.name == BOUND else "exactly")
 
 
 def _open(waits: Values) -> str:
@@ -137,7 +145,8 @@ def avoidable(why: Why, waits: Values) -> tuple[float, float, float]:
 
 def between_hours(low: float, high: float) -> str:
     """Return a range of hours in words, or a single number if both ends print alike."""
-    return f"{number(low)} h" if number(low) == number(high) else f"between {number(low)} h and {number(high)} h"
+    least, most = number(low, side="at least"), number(high, side="at most")
+    return f"{number(low)} h" if number(low) == number(high) else f"between {least} h and {most} h"
 
 
 def viewed(run: Comparison, rows: Sequence[Row]) -> Any:
@@ -190,8 +199,8 @@ def tables(run: Comparison, rows: Sequence[Row]) -> list[Table]:
     slower = " (with the time that slower types cost)" * (view.moves is not None)
     caption = (
         f"waiting{slower}: {number(total)} h in total, of which {between_hours(low, high)} avoidable: the best schedule"
-        f" found saves {number(low)} h, and the bound allows no more than {number(high)} h. Both are about all jobs"
-        " together; a group's part is its part in that schedule, and an indication by rigid.bound;"
+        f" found saves {number(low)} h, and the bound allows {number(high, side='at most')} h at most. Both are about"
+        " all jobs together; a group's part is its part in that schedule, and an indication by rigid.bound;"
         f" {number(why.fragmentation())} GPU-hours were free while a job waited that needed no more GPUs than were free"
     )
     shown.append(table(caption, GROUPS, why.groups()))
@@ -218,28 +227,25 @@ def limits_noted(view: Any) -> str:
 
 
 class BothRungs(NamedTuple):
-    """A rung of a ladder, with the mean waiting of the same rung."""
+    """A rung of a ladder, and the same rung of the mean waiting."""
 
-    rung: str
-    value: float
-    waiting_h: float | None
-    above: float | None
-    step: str
-    by: str
+    own: Rung
+    waiting: Rung
 
 
 def both(found: Ladder, waits: Ladder) -> list[BothRungs]:
-    """Return the rungs of a ladder with the mean waiting of each."""
-    return [
-        BothRungs(
-            one.name, one.value, own.value if (own := waits.rung(one.name)) else None, one.above, one.step, one.by
-        )
-        for one in found.rungs
-    ]
+    """Return the rungs of a ladder with those of the mean waiting, which has the same unless a bound is missing."""
+    return [BothRungs(one, waits.rung(one.name) or Rung(one.name, math.nan, "")) for one in found.rungs]
 
 
 LADDER_COLUMNS: tuple[Column[BothRungs], ...] = columns(
-    LADDER, rung={}, value={}, waiting_h={}, above={}, step={}, by={}
+    LADDER,
+    rung={"of": attrgetter("own.name")},
+    value={"of": attrgetter("own.value"), "text": lambda each: height(each.own)},
+    waiting_h={"of": attrgetter("waiting.value"), "text": lambda each: height(each.waiting)},
+    above={"of": attrgetter("own.above")},
+    step={"of": attrgetter("own.step")},
+    by={"of": attrgetter("own.by")},
 )
 
 SIDE_BY_SIDE: tuple[Column[Values], ...] = columns(

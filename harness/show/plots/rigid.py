@@ -9,10 +9,10 @@ import numpy as np
 
 from schedgap.harness.show.figure import Drawn, figure
 from schedgap.harness.show.ladder import WAITING, executed, ladder
-from schedgap.harness.show.page.rigid import why_of, words
+from schedgap.harness.show.page.rigid import height, why_of, words
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.results import Compared
-from schedgap.harness.show.text import clean, number
+from schedgap.harness.show.text import clean
 from schedgap.harness.show.waiting import DAYS, occupancy
 from schedgap.heuristics.rigid import LOGGED
 from schedgap.instances.parameters import base_id
@@ -35,17 +35,16 @@ def drawn_ladder(data: Compared) -> Drawn:
         return None
     objective = ran.problem.split(".")[1]
     panels = {words(one): ladder(data.view, data.rows, one) for one in (objective, WAITING)}
-    records, steps = [], []
+    records: list[dict[str, Any]] = []
     for panel, found in panels.items():
         for rung in found.rungs:
             step = rung.step or rung.name
             place = {"low": rung.value - (rung.above if rung.above is not None else rung.value), "high": rung.value}
-            shown = f"{number(rung.value)}" + (f" ({rung.above:+.3g})" if rung.above is not None else "")
+            shown = height(rung) + (f" ({rung.above:+.3g})" if rung.above is not None else "")
             records.append({"panel": panel, "rung": rung.name, "step": step, "by": rung.by, "shown": shown, **place})
-            steps.append(step)
     if not records:
         return None
-    names, kinds = (list(dict.fromkeys(each[name] for each in records)) for name in ("rung", "step"))
+    names, kinds = (list(dict.fromkeys(str(each[name]) for each in records)) for name in ("rung", "step"))
     side = style.listed(alt.Y, "rung", names).axis(labelLimit=200)
     size: dict[str, Any] = {"width": style.WIDTH - 250, "height": alt.Step(style.ROW)}
     base = alt.Chart(style.rows(records), **size).encode(side, tooltip=style.tip("rung", "step", "shown", "by"))
