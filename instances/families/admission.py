@@ -1,4 +1,4 @@
-"""A family on which the walk-through's admission is far from optimal: the first job pays nothing."""
+"""Families on which the walk-through's admission is far from optimal: the first job pays nothing, whatever it takes."""
 
 from __future__ import annotations
 
@@ -41,3 +41,38 @@ def rising(spec: Rising) -> Instance:
     """
     wanted = [job(1, 1, worth=float(2**i), transfer_s=0.0) for i in range(spec.top.bit_length())]
     return instance(wanted, (("w", 1, 1),), slots=2)
+
+
+class Wide(HardSpec):
+    """A job worth 1 that takes all slots of the only worker, and for each slot a job worth `top`."""
+
+    jobs: int = rule("a whole number of later jobs, 1 to 1000", ge=1, le=1000, default=10)
+    top: int = rule("a whole value, 2 to 10^6", ge=2, le=10**6, default=1024)
+
+
+def all_later(given: Instance, problem: str) -> Runs:
+    """Return the runs of all jobs but the first, one after another."""
+    jobs = np.arange(1, len(given.jobs))
+    one, nothing = np.ones_like(jobs), np.zeros_like(jobs)
+    return Runs(jobs, jobs, one, nothing, nothing, np.arange(len(jobs)), nothing, one, one)
+
+
+@hard(
+    "admission-wide",
+    Wide,
+    methods=("admission.online",),
+    parameter="jobs",
+    values=(1, 2, 4, 8, 16),
+    answer=all_later,
+    growth="(n − 1)·U for n jobs of values up to U",
+    exponent=1.0,
+)
+def wide(spec: Wide) -> Instance:
+    """Return a nearly worthless job that takes the only worker in all slots, and a valuable one for each slot.
+
+    At load 0 everything is free, however long a job runs: the first job pays nothing for all slots. So the ratio is the
+    largest value times the number of jobs that it keeps out.
+    """
+    first = job(1, spec.jobs, worth=1.0, transfer_s=0.0)
+    later = job(1, 1, worth=float(spec.top), transfer_s=0.0)
+    return instance([first, *[later] * spec.jobs], (("w", 1, 1),), slots=spec.jobs + 1)

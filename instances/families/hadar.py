@@ -1,7 +1,7 @@
-"""Families on which Hadar is far from optimal: newcomers that outbid, a long job, a late job, small jobs first.
+"""Families on which Hadar is far from optimal: newcomers that outbid, a long job, a late job, small jobs first, ….
 
-All jobs have constant utilities: one earns all of it if it completes by the horizon. In all but the last family there
-is one GPU, and so one price: ``U_min`` while the GPU is free, ``U_max`` while it is taken.
+In the first three families there is one GPU, and so one price: ``U_min`` while it is free, ``U_max`` while it is taken.
+In the first four, jobs have constant utilities: one earns all of it if it completes by the horizon.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class LateJob(HardSpec):
 @hard(
     "hadar-late",
     LateJob,
-    methods=("hadar.online?mode=incremental&payoff=lifetime",),
+    methods=("hadar.online?mode=incremental&payoff=lifetime", "hadar.online?mode=incremental"),
     parameter="value",
     values=(4, 11, 100, 1000, 10_000),
     answer=last_alone,
@@ -178,3 +178,86 @@ def small_first(spec: SmallFirst) -> Instance:
     """
     small = [worth(1 / spec.gpus, 2) for _ in range(spec.gpus)]
     return linear([*small, worth(float(spec.gpus), 1, 1, gpus=spec.gpus)], {GPU: spec.gpus}, slots=2)
+
+
+class Phantom(HardSpec):
+    """Jobs of one slot on a server of `gpus` GPUs, a gang that takes it for all slots, and a utility out of reach."""
+
+    gpus: int = rule("GPUs of the server, 2 to 64", ge=2, le=64, default=6)
+    slots: int = rule("a whole number, 2 to 1000", ge=2, le=1000, default=6)
+
+
+OUT_OF_REACH = 1e4
+"""To the power of the number of GPUs, a utility with which each GPU in use makes the next one 10,000 times dearer."""
+
+
+def one_slot_each(instance: Instance, problem: str) -> HadarSchedule:
+    """Return the schedule of the jobs of one slot, each in the slot in which it arrives."""
+    v = view(instance)
+    return HadarSchedule.of(np.array([(j, int(v.arrival[j]), 0, 1) for j in range(2, v.size)], np.int64))
+
+
+@hard(
+    "hadar-phantom",
+    Phantom,
+    methods=("hadar.online", "hadar.online?payoff=lifetime", "hadar.online?mode=incremental"),
+    parameter="gpus",
+    values=(2, 3, 4, 6, 8),
+    answer=one_slot_each,
+    growth="c·T/1.1 for c GPUs and T slots; α grows with c, too, so this does not refute Theorem 2",
+    exponent=1.0,
+)
+def phantom(spec: Phantom) -> Instance:
+    """Return jobs of one slot, as many in each slot as there are GPUs, and a gang of all GPUs that is worth 1.1.
+
+    Another gang of two would be worth very much in one slot, on two GPUs of a type of which there is one. So ``U_max``
+    is a utility that nobody can earn: (6) takes the shortest duration of a job on its fastest type, however few GPUs of
+    it there are. From there, prices rise so steeply with the load that the second GPU of a server costs more than a job
+    is worth. Hadar runs one small job on the server, and then the gang, whose payoff is higher, takes all slots.
+    """
+    most = OUT_OF_REACH**spec.gpus
+    nobody = {"kind": "sigmoid", "amplitude": most, "steepness_per_s": 2 * float(np.log(most)), "midpoint_s": 1.5}
+    jobs: list[dict[str, Any]] = [{"gpus": 2, "epochs": 4, "rates": {GPU: 1.0, "b": 2.0}, "utility": nobody}]
+    jobs.append(worth(1.1, spec.slots, gpus=spec.gpus))
+    for slot in range(spec.slots):
+        small = worth(1.0, 1, slot) | {"deadline_s": slot + 1.0}
+        small["utility"] = {"kind": "linear_deadline", "amplitude": 1.0, "grace_s": spec.slots + 1.0}
+        jobs += [small] * spec.gpus
+    return linear(jobs, {GPU: spec.gpus, "b": 1}, slots=spec.slots)
+
+
+class Misread(HardSpec):
+    """One job on two nodes, worth `times` as much at the end of the first slot as at that of the second."""
+
+    times: int = rule("a whole factor, 2 to 10^6", ge=2, le=10**6, default=100)
+
+
+def on_fast_node(instance: Instance, problem: str) -> HadarSchedule:
+    """Return the schedule of the job on the first node alone."""
+    return HadarSchedule.of(np.array([(0, 0, 0, 1)], np.int64))
+
+
+@hard(
+    "hadar-misread",
+    Misread,
+    methods=("hadar.hadare",),
+    parameter="times",
+    values=(4, 16, 64, 1024, 16_384),
+    answer=on_fast_node,
+    growth="what a slot of delay costs: e^(s/2) for a sigmoid of steepness s",
+    exponent=1.0,
+)
+def misread(spec: Misread) -> Instance:
+    """Return a job that the first of two nodes does in one slot, where (10) takes the second node for the faster one.
+
+    HadarE forks every job to all nodes, and splits its steps by the initial throughputs (10), made of TFLOPS and
+    memory. Here the node of more TFLOPS is slower for this job, and gets nearly all of its steps. Measured rates come
+    one round later, and then the utility has fallen. One copy alone, on the first node, would have been in time.
+    """
+    steep = 2 * float(np.log(spec.times))
+    falls = {"kind": "sigmoid", "amplitude": 1.0, "steepness_per_s": steep, "midpoint_s": 1.5}
+    only = {"gpus": 1, "epochs": 100, "rates": {GPU: 100.0, "b": 1.0}, "utility": falls}
+    made = linear([only], {GPU: 1, "b": 1}, slots=3)
+    powers = {GPU: 1.0, "b": 1000.0}
+    kinds = (one.model_copy(update={"tflops": powers[one.name], "memory_gb": 16.0}) for one in made.cluster.gpu_types)
+    return made.model_copy(update={"cluster": made.cluster.model_copy(update={"gpu_types": tuple(kinds)})})

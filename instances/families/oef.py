@@ -1,4 +1,4 @@
-"""A family on which OEF's rounding is far from the largest efficiency: envy-freeness has a price."""
+"""Families on which OEF's rounding is far from the largest efficiency: envy-freeness has a price."""
 
 from __future__ import annotations
 
@@ -70,3 +70,31 @@ def heavy(spec: Heavy) -> Instance:
     made = of_matrix([[1.0, float(spec.times)], [1.0, 1.0]], (1, 1))
     light, weighty = made.tenants
     return made.model_copy(update={"tenants": (light, weighty.model_copy(update={"weight": float(spec.times)}))})
+
+
+class LostRound(HardSpec):
+    """A tenant that is `times` as fast on the second type, and one of `weight` that is half as fast again there."""
+
+    times: int = rule("a whole number, 2 to 10^6", ge=2, le=10**6, default=1000)
+    weight: float = rule("1 to 10^6", ge=1, le=1e6, default=1000.0)
+
+
+@hard(
+    "oef-lost-round",
+    LostRound,
+    methods=("oef.rounding",),
+    parameter="times",
+    values=(10, 30, 100, 1000, 10_000),
+    answer=fast_to_fast,
+    growth="N/2.5: a share of half a round in a day is rounded to none",
+    exponent=1.0,
+)
+def lost_round(spec: LostRound) -> Instance:
+    """Return a light tenant that is far faster on the fast type, and a heavy one that is half as fast again there.
+
+    Without envy, the light tenant may have a share of 2.5/(1.5·1001) of the fast device, less than half a round of a
+    day. Rounding gives it none. The loss is the rounding's: it grows with the speedup, at weights of some hundred too.
+    """
+    made = of_matrix([[1.0, float(spec.times)], [1.0, 1.5]], (1, 1))
+    light, weighty = made.tenants
+    return made.model_copy(update={"tenants": (light, weighty.model_copy(update={"weight": spec.weight}))})

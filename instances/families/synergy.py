@@ -1,4 +1,4 @@
-"""A family on which Synergy-Tune is far from optimal: equal jobs, and an odd one whose demand just does not fit."""
+"""Families on which Synergy-Tune is far from optimal: equal jobs, and an odd one whose demand just does not fit."""
 
 from __future__ import annotations
 
@@ -58,3 +58,34 @@ def odd_one(spec: OddOne) -> Instance:
     work: dict[str, Any] = {"iterations": 1000, "rates": {CHIP: 1.0}}
     jobs = [job(**work, sensitivity=odd), *[job(**work, sensitivity=plain)] * (spec.gpus - 1)]
     return instance(jobs, [servers(1, CHIP, spec.gpus, float(cpus), MEMORY_GB * spec.gpus)])
+
+
+class Step(HardSpec):
+    """Two jobs of one GPU each on a server of four CPUs; the odd one makes a step of `times` its fair progress."""
+
+    times: int = rule("a whole number, 2 to 10^4", ge=2, le=10**4, default=10)
+
+
+@hard(
+    "synergy-step",
+    Step,
+    methods=("synergy.tune",),
+    parameter="times",
+    values=(2, 4, 16, 64, 256),
+    answer=rest_to_odd,
+    growth="(X + 1)/2, for X times the fair progress just below the demand",
+    exponent=1.0,
+)
+def step(spec: Step) -> Instance:
+    """Return a job of one CPU, and one that wants all four; with three, it makes `times` its fair progress already.
+
+    Tune gives a job its demand or its share, and nothing between them. The demand does not fit beside the other job, so
+    the odd one gets its share of two CPUs. Where progress is concave, as in Synergy's matrices, this costs at most a
+    factor of 2; a step, such as a cache that begins to hold everything, makes it as large as the step.
+    """
+    high = float(spec.times)
+    odd = matrix([1.0, 2.0, 3.0, 4.0], [MEMORY_GB], [[0.5], [1.0], [high], [1.5 * high]])
+    plain = matrix([1.0], [MEMORY_GB], [[1.0]])
+    work: dict[str, Any] = {"iterations": 1000, "rates": {CHIP: 1.0}}
+    jobs = [job(**work, sensitivity=odd), job(**work, sensitivity=plain)]
+    return instance(jobs, [servers(1, CHIP, 2, 4.0, 2 * MEMORY_GB)])

@@ -16,7 +16,7 @@ import numpy as np
 from schedgap.instances.families.registry import HardSpec, hard
 from schedgap.instances.random_instances.zhou import instance, job, ps, servers, worker
 from schedgap.instances.schema import Instance, rule
-from schedgap.instances.views.zhou import ZhouSchedule, view
+from schedgap.instances.views.zhou import RESOURCES, ZhouSchedule, view
 
 WINDOWS = 4
 """α: the windows of a batch of A_online, as the paper calls typical."""
@@ -33,19 +33,25 @@ def alone(jobs: Sequence[Any], due_slot: int | None = None) -> Instance:
     return made.model_copy(update={"due_slot": due_slot})
 
 
-def in_order(given: Instance, problem: str, order: Sequence[int]) -> ZhouSchedule:
-    """Return the schedule in which the only server runs these jobs one after another."""
-    name = problem.split(".")[1]
-    a, free, starts = view(given).architectures[name], 1, list[int]()
-    lengths = a.options.shortest[list(order)].tolist()
-    for k, slots in zip(order, lengths, strict=True):
-        starts.append(max(free, int(a.arrival[k])))
-        free = starts[-1] + slots
-    count = len(lengths)
+def one_worker(
+    given: Instance, problem: str, jobs: Sequence[int], starts: Sequence[int], kind: Any = 0
+) -> ZhouSchedule:
+    """Return the schedule in which these jobs start so on the only server, with a worker of a type (or one each)."""
+    name, count = problem.split(".")[1], len(jobs)
+    lengths = view(given).architectures[name].options.shortest[list(jobs)]
     nothing, one = np.zeros(count, np.int64), np.ones(count, np.int64)
     ring = name == "ra"
-    columns = np.array(list(order)), np.array(starts), np.array(lengths), nothing, nothing - ring
+    columns = np.array(jobs), np.array(starts), lengths, nothing + kind, nothing - ring
     return ZhouSchedule(*columns, np.arange(count), nothing, one, nothing if ring else one)
+
+
+def in_order(given: Instance, problem: str, order: Sequence[int], kind: Any = 0, begin: int = 1) -> ZhouSchedule:
+    """Return the schedule in which the only server runs these jobs one after another, from slot `begin` on."""
+    a, free, starts = view(given).architectures[problem.split(".")[1]], begin, list[int]()
+    for k in order:
+        starts.append(max(free, int(a.arrival[k])))
+        free = starts[-1] + int(a.options.shortest[k])
+    return one_worker(given, problem, order, starts, kind)
 
 
 def as_given(given: Instance, problem: str) -> ZhouSchedule:
@@ -177,3 +183,108 @@ def cheap(spec: Cheap) -> Instance:
     host = servers(1, int(size), size, memory_gb=size, bandwidth_gbps=size)
     made = instance([job(1, weight=weight) for weight in weights], [host], [worker()], [ps()])
     return made.model_copy(update={"due_slot": 2})
+
+
+class Memory(HardSpec):
+    """Jobs that GPUs keep apart and whose weight is in their memory, of which there is plenty."""
+
+    slots: int = rule("slots until the deadline, 3 to 200", ge=3, le=200, default=15)
+
+
+THIN = 1e-6
+"""Gbit/s of a worker that hardly needs any."""
+
+
+def _gpus(slots: int) -> int:
+    """Return log λ, rounded up: the fewest GPUs of which a job takes at most a share of 1/log λ."""
+    return math.ceil(math.log2(2 * slots * len(RESOURCES) * LIGHTER + 1))
+
+
+LIGHTER = 1.001
+"""How much more heavy jobs weigh than light ones."""
+
+
+def memory_jobs(given: Instance, problem: str) -> ZhouSchedule:
+    """Return the schedule of all jobs of one slot, on all GPUs in all slots."""
+    gpus = given.cluster.servers[0].gpus
+    jobs = range(gpus, len(given.jobs))
+    return one_worker(given, problem, jobs, [1 + i // gpus for i in range(len(jobs))], 1)
+
+
+@hard(
+    "zhou-memory",
+    Memory,
+    methods=("zhou.ra.amaxweight",),
+    parameter="slots",
+    values=(4, 8, 15, 30, 60),
+    answer=memory_jobs,
+    growth="(τ − 1)/1.001, where 2 log λ = 2 log(8.01τ + 1): exceeds it from τ = 15 on",
+    exponent=1.0,
+)
+def memory(spec: Memory) -> Instance:
+    """Return a job of τ − 1 slots for each GPU, and τ − 1 jobs of one slot that weigh 0.1 % less and use more memory.
+
+    The long jobs come first, and hold all GPUs. Prices (11) are to end this: a nearly full resource shall cost more
+    than a job weighs. But F bounds the weight of a job by the *sum* of what it consumes, here gigabytes of which there
+    are plenty, and a GPU costs less than λ however scarce it is. So jobs that can pay find no GPU, and the prices are
+    no solution of the dual. Both assumptions of the paper hold as printed, and Theorem 3 fails from τ = 15 on. It needs
+    the bound F for each resource that a job uses, as Awerbuch, Azar and Plotkin (FOCS 1993) have it.
+    """
+    gpus, length = _gpus(spec.slots), spec.slots - 1
+    base = 2 * spec.slots * len(RESOURCES) + 1
+    much = 4.0 * base
+    weight = length * (1 + much)
+    kinds = [worker(cpus=0.0, memory_gb=gb, bandwidth_gbps=THIN) for gb in (much, weight - 1)]
+    host = servers(1, gpus, 0.0, memory_gb=1e4 * weight * gpus, bandwidth_gbps=1.0)
+    long = job(1, minibatch_s=[float(length), None], weight=LIGHTER * weight, ring_update_s=0.0)
+    short = job(1, minibatch_s=[None, 1.0], weight=weight, ring_update_s=0.0)
+    types = [ps(cpus=0.0, memory_gb=0.0, bandwidth_gbps=THIN)]
+    made = instance([long] * gpus + [short] * gpus * length, [host], kinds, types, slots=spec.slots)
+    return made.model_copy(update={"due_slot": spec.slots})
+
+
+class Starving(HardSpec):
+    """Small jobs that could all run at once, and a slightly heavier gang for each window of the first batches."""
+
+    jobs: int = rule("a whole number of small jobs, 3 to 640", ge=3, le=640, default=20)
+
+
+def _batches(jobs: int) -> int:
+    """Return the number of batches in which gangs keep the small jobs waiting."""
+    return max(1, math.floor(math.log2(jobs / 2.5)))
+
+
+def small_at_once(given: Instance, problem: str) -> ZhouSchedule:
+    """Return the schedule of all small jobs in the first slot, and then of the gangs, the shortest first."""
+    small = [k for k, one in enumerate(given.jobs) if one.weight == 1]
+    gangs = in_order(given, problem, range(len(small), len(given.jobs)), 1, begin=2)
+    first = one_worker(given, problem, small, [1] * len(small))
+    both = {name: np.concatenate([getattr(first, name), getattr(gangs, name)]) for name in vars(first)}
+    return ZhouSchedule(**both | {"run": np.arange(len(both["job"]))})
+
+
+@hard(
+    "zhou-starving",
+    Starving,
+    methods=("zhou.ps.online", "zhou.ra.online"),
+    parameter="jobs",
+    values=(5, 20, 80, 160, 320),
+    answer=small_at_once,
+    growth="grows as the number of jobs; such a run shows no 4α, as A_dual gets too little weight in a batch",
+    exponent=1.0,
+)
+def starving(spec: Starving) -> Instance:
+    """Return small jobs of one slot on one GPU each, and gangs on all GPUs that weigh 0.1 % more than one small job.
+
+    A_maxweight goes by weight, whatever a job takes. In each of the α = 4 windows of a batch a gang comes first, which
+    fills the window, and no small job runs. After k batches, gangs are used up, and the small jobs complete at
+    4·2^(k+1). All of them could complete at 2. The windows get the weight of a gang, where all small jobs together have
+    that of many: property (ii) of Lemma 1 fails, and the run states no ratio.
+    """
+    small = job(1, minibatch_s=[1.0, None], ring_update_s=0.0)
+    lengths = [2**i - 1 for i in range(1, _batches(spec.jobs) + 1) for _ in range(WINDOWS)]
+    gangs = [job(1, minibatch_s=[None, float(slots)], weight=LIGHTER, ring_update_s=0.0) for slots in lengths]
+    need: dict[str, Any] = {"cpus": 0.0, "memory_gb": 0.0, "bandwidth_gbps": 1e-3}
+    kinds, types = [worker(1, **need), worker(spec.jobs, **need)], [ps(**need)]
+    host = servers(1, spec.jobs, 0.0, memory_gb=0.0, bandwidth_gbps=10.0 * spec.jobs)
+    return instance([small] * spec.jobs + gangs, [host], kinds, types, slots=2 ** (_batches(spec.jobs) + 5))

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.harness.check import judge
+from schedgap.harness.check import TOLERANCE, judge
 from schedgap.harness.studies.audit.lab import ClaimLab, certified, measured, on_family, solved
 from schedgap.harness.studies.audit.row import claim
-from schedgap.heuristics.zhou.batches import Plan, Way, a_maxweight, lacking, online
+from schedgap.heuristics.zhou.batches import Plan, Way, a_maxweight, lacking, maxweight, online
+from schedgap.heuristics.zhou.duality import dual_objective, loads, shown
 from schedgap.instances import load
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.moldable import Ledger, options_of, runs_of
@@ -193,7 +194,7 @@ RATIOS = {
 """By theorem: the claim, its scope, the problem, the algorithm, and the model that solves the problem."""
 
 FAMILIES: Mapping[str, Mapping[str, Sequence[int]]] = {
-    "Theorem 3.ra": {"zhou-cheap": (1, 16)},
+    "Theorem 3.ra": {"zhou-cheap": (1, 16), "zhou-memory": (8, 15, 30)},
     "Lemma 1": {"zhou-lone": (4, 10), "zhou-blockers": (40, 160)},
     "Lemma 1.ra": {"zhou-lone": (4, 10), "zhou-blockers": (40, 160)},
 }
@@ -210,6 +211,35 @@ for _arch, _suffix, _name in (("ps", "", "parameter servers"), ("ra", ".ra", "ri
             **{"arch": _arch, "method": _method, "exact": _exact, "assumed": _scope == BOTH},
             families=FAMILIES.get(_theorem + _suffix, {}),
         )(ratios)
+
+
+@claim(
+    "zhou.theorem-3.shown",
+    "Theorem 3, its proof",
+    scope="runs whose own dual shows it, as rows state it",
+    how="A_maxweight: (9) at the final prices, of value D, against certified optima of (8); D ≤ 2 log λ · P or not",
+)
+def shown_weight(lab: ClaimLab) -> str:
+    """Where (9) at the final prices (11), with each job's largest payoff, is at most 2 log λ · P, so is the optimum."""
+    states, rng = 0, lab.rng()
+    drawn = [make(rng) for _ in range(lab.times(35)) for make in (draw_roomy, draw)]
+    for instance in drawn:
+        for arch, a in view(instance).architectures.items():
+            if a.reason or int(a.options.shortest.min()) >= a.deadline:
+                continue
+            method, exact = f"zhou.{arch}.amaxweight", f"zhou.{arch}.schedules"
+            best = solved(exact, view(instance)).solution
+            if best.status != "optimal" or best.objective is None:
+                continue
+            schedule = maxweight(a, Way())
+            most, told = dual_objective(a, loads(a, schedule)), shown(a, schedule)
+            factor = told.factor if told else None
+            within = factor is None or best.objective <= factor * a.weight[schedule.job].sum() * (1 + TOLERANCE)
+            above = f"(9) at the final prices is {most:.4g}, the optimum {best.objective:.4g}"
+            lab.add(best.objective <= most * (1 + TOLERANCE) and within, instance, [method, exact], above)
+            states += factor is not None
+    lab.numbers = {"shown": states}
+    return f"fails in {lab} runs; {states} of them show their ratio, {lab.tested - states} do not"
 
 
 def weight_by_deadline(instance: Instance, arch: str, jobs: Ints) -> float:

@@ -1,0 +1,63 @@
+r"""The dual of Zhou et al.'s weight problem at the final prices of A_maxweight: what a run shows of Theorem 3.
+
+Theorem 3 says that A_maxweight gets at least :math:`1/(2 \log \lambda)` of the largest weight, if a job's weight is
+between the *sum* of what it consumes and F times that sum. Its proof needs the prices (11), with all payoffs, to solve
+the dual (9): a resource that has run out must cost more than any job weighs. With the bound on the sum, this does not
+follow. A job whose weight is due to memory, of which there is plenty, may weigh more than a GPU costs when all GPUs
+are taken, and the theorem fails (``family/zhou-memory``). Awerbuch, Azar and Plotkin (FOCS 1993) bound the weight by F
+times what a job takes of *each* resource that it uses.
+
+So result rows state the ratio where the run shows it. For any prices, the payoffs of all jobs and what the capacities
+cost solve (9), so their sum D is at least the optimum. Where :math:`D \le 2 \log \lambda \cdot P`, for the weight P of
+the run, the ratio holds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schedgap.heuristics.registry import Guarantee
+from schedgap.instances.arrays import ROUNDING, Array
+from schedgap.instances.moldable import Ledger
+from schedgap.instances.views.zhou import Architecture, ZhouSchedule
+
+
+def loads(a: Architecture, schedule: ZhouSchedule) -> Array:
+    """Return the ``(h, R, τ − 1)`` resources in use in slots 1 … τ − 1."""
+    m = a.machines
+    taken = schedule.workers[:, None] * m.worker[schedule.worker_type[schedule.run]]
+    if a.id == "ps":
+        taken = taken + schedule.ps[:, None] * m.ps[schedule.ps_type[schedule.run]]
+    begin = schedule.start[schedule.run] - 1
+    change = np.zeros((m.size, a.deadline, taken.shape[1]))
+    np.add.at(change, (schedule.server, begin), taken)
+    np.add.at(change, (schedule.server, begin + schedule.slots[schedule.run]), -taken)
+    used = np.cumsum(change, axis=1)[:, :-1].transpose(0, 2, 1)
+    return np.where(used > ROUNDING * m.capacity[:, :, None], used, 0.0)
+
+
+def dual_objective(a: Architecture, used: Array) -> float:
+    """Return the objective of (9) at the prices (11) of these loads, with the largest payoff of each job.
+
+    No schedule by τ has more weight. Cheapest schedules are found by the exact placement.
+    """
+    price = a.prices(used)
+    ledger = Ledger(a.machines, a.options, a.deadline - 1)
+    ledger.post(price)
+    runs = [(float(weight), ledger.find(job, 0, limit=float(weight))) for job, weight in enumerate(a.weight)]
+    payoffs = sum(weight - run.cost for weight, run in runs if run)
+    return float(payoffs + (price * a.machines.capacity[:, :, None]).sum()) * (1 + ROUNDING)
+
+
+def shown(a: Architecture, schedule: ZhouSchedule) -> Guarantee | None:
+    """Return the ratio ``2 log λ`` of Theorem 3 if the dual shows it, or what it shows instead.
+
+    It is ``None`` unless all jobs meet the theorem's assumptions as printed.
+    """
+    if not a.meets_assumptions.all():
+        return None
+    reached = float(a.weight[schedule.job].sum())
+    most = dual_objective(a, loads(a, schedule))
+    if most <= a.gamma * reached:
+        return Guarantee(f"2 log λ = {a.gamma:.1f}", a.gamma)
+    return Guarantee(f"none shown: dual {most / reached:.3g} P" if reached else "none shown: no job completes")
