@@ -1,7 +1,8 @@
 """Write what is kept of a comparison: ``python sweeps/keep.py FROM TO``.
 
 The results of heuristics that were not asked for, from which searches started, stay behind, as do tables, which follow
-from the journal. ``sg.read_run`` and ``harness verify`` read what is left like any results folder.
+from the journal. ``sg.read_run`` and ``harness verify`` read what is left like any results folder. If TO ends in .csv,
+only the columns of rows that statistics use are kept.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from schedgap.harness.engine.folder import Folder, open_stored
 from schedgap.harness.engine.study import sound
-from schedgap.harness.studies.compare.run import STUDY
+from schedgap.harness.studies.compare.run import STUDY, read_run
 
 
 def keep(source: Path, target: Path) -> None:
@@ -28,5 +29,18 @@ def keep(source: Path, target: Path) -> None:
     folder.finish({**stored.meta, "plan": [one.key for one in asked]}, {})
 
 
+COLUMNS = (
+    *("instance", "fingerprint", "paper", "method", "problem", "kind", "sense", "status", "verified"),
+    *("objective", "best_bound", "gap", "ratio", "ratio_is_upper"),
+)
+"""Columns of rows that statistics use, but for times, which differ from run to run."""
+
+
+def keep_rows(source: Path, target: Path) -> None:
+    """Write the rows of a run, with these columns, as CSV."""
+    read_run(source).table[[*COLUMNS]].to_csv(target, index=False)
+
+
 if __name__ == "__main__":
-    keep(*map(Path, sys.argv[1:]))
+    source, target = map(Path, sys.argv[1:])
+    (keep_rows if target.suffix == ".csv" else keep)(source, target)

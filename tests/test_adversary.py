@@ -239,8 +239,8 @@ def test_large_instances_are_compared_with_what_is_quick_and_the_best_is_named(l
 
 def test_a_search_begins_with_the_families_that_are_small_enough() -> None:
     begin = {one.name for one in known("hadar.online", 20)}
-    assert {"worst/hadar.online", "family/hadar-outbidding?jobs=20"} <= begin
-    assert "family/hadar-outbidding?jobs=40" not in begin
+    assert {"worst/hadar.hadare", "family/hadar-outbidding?jobs=20&rise=0.001"} <= begin
+    assert "family/hadar-outbidding?jobs=40&rise=0.001" not in begin
 
 
 def test_no_task_goes_on_after_the_end_of_the_budget(lab: Lab, found: Proved) -> None:

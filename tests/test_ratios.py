@@ -29,12 +29,17 @@ from schedgap.harness.studies.audit.row import Audit
 from schedgap.harness.studies.compare.methods import find_spec
 from schedgap.heuristics.hadar.duality import dual_objective, earned, loads, shown
 from schedgap.heuristics.hadar.prices import guarantee, prices
+from schedgap.heuristics.zhou.batches import Way, maxweight
+from schedgap.heuristics.zhou.duality import dual_objective as zhou_dual
+from schedgap.heuristics.zhou.duality import loads as zhou_loads
 from schedgap.instances import load, plugins
 from schedgap.instances.catalogue import references
 from schedgap.instances.families import HARD, HardFamily
 from schedgap.instances.random_instances.hadar import draw, linear
+from schedgap.instances.random_instances.zhou import draw as draw_zhou
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.hadar import HadarSchedule, view
+from schedgap.instances.views.zhou import view as zhou_view
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -182,6 +187,37 @@ def test_theorem_2_is_refuted_with_16_jobs_and_without_preemption_with_2() -> No
     assert [point(late, ARGUMENT, value).exceeded for value in (10, 11)] == [False, True]
 
 
+def test_theorem_2_is_refuted_with_11_jobs_none_of_which_is_preempted() -> None:
+    gang = HARD.get("hadar-gang-first")
+    for method in ("hadar.online?payoff=lifetime", ARGUMENT):
+        refuted = point(gang, method, 10, "more=0.23")
+        assert (refuted.exceeded, refuted.shown) == (True, False)
+        assert refuted.ratio == pytest.approx(10 / 1.23)
+        assert not point(gang, method, 9, "more=0.23").exceeded
+
+
+def test_theorem_3_is_refuted_and_no_row_states_it_there() -> None:
+    family = HARD.get("zhou-memory")
+    small, refuted = (point(family, "zhou.ra.amaxweight", slots) for slots in (8, 15))
+    assert (small.shown, small.exceeded) == (True, False)
+    assert (refuted.shown, refuted.exceeded) == (False, True)
+    assert refuted.ratio == pytest.approx(14 / 1.001)
+    assert refuted.guarantee == "2 log λ = 13.8"
+    assert "none shown: dual" in str(shown_by("zhou.ra.amaxweight", load(refuted.ref)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_dual_of_a_run_of_zhou_is_no_less_than_the_optimum(seed: int) -> None:
+    instance = draw_zhou(np.random.default_rng(seed))
+    for name, a in zhou_view(instance).architectures.items():
+        best = models.get(f"zhou.{name}.schedules").run(zhou_view(instance)).solution.objective
+        schedule = maxweight(a, Way())
+        used = zhou_loads(a, schedule)
+        assert used.max() <= a.machines.capacity.max() * (1 + 1e-9)
+        assert zhou_dual(a, used) >= best * (1 - 1e-9)
+        assert zhou_dual(a, np.zeros_like(used)) >= best * (1 - 1e-9)
+
+
 def test_who_else_fails() -> None:
     late = HARD.get("hadar-late")
     instance, best = load(late.ref(11)), 11.0
@@ -214,7 +250,8 @@ def test_worst_cases_in_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_families_of_a_method_are_those_of_its_settings() -> None:
     assert {one.id for one in families_of("hadar.online?beam=1")} == {
-        *("hadar-outbidding", "hadar-long-first", "hadar-late", "hadar-small-first")
+        *("hadar-outbidding", "hadar-long-first", "hadar-late", "hadar-small-first"),
+        *("hadar-phantom", "hadar-gang-first"),
     }
     assert families_of("hadar.fifo") == []
 

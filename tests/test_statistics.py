@@ -15,15 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import META, instance, row
 from scipy.optimize import minimize
-from scipy.stats import norm, spearmanr, wilcoxon
+from scipy.stats import bootstrap, norm, spearmanr, wilcoxon
 from scipy.stats import t as student
+from statsmodels.stats.multitest import multipletests
 
 import schedgap as sg
 from schedgap.harness.show.page import simulate
 from schedgap.harness.show.page.compare import blocks, page
 from schedgap.harness.show.table import Selection, Table
 from schedgap.harness.studies import statistics as studies
-from schedgap.harness.studies.compare.row import Comparison
+from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.harness.studies.compare.run import STUDY
 from schedgap.harness.studies.compare.summary import by_method
 from schedgap.harness.studies.resampling import FEWEST, by_unit, interval, units_of
@@ -107,6 +108,57 @@ def test_intervals_of_gaps_equal_a_second_computation(kept: Comparison, found: S
         ends = np.percentile([rng.choice(days, 30).mean() for _ in range(4000)], [2.5, 97.5])
         assert [mine["mean_low"], mine["mean_high"]] == pytest.approx(ends, abs=0.06 * np.ptp(ends))
     assert set(table["factor"]) == {"", "load"}
+
+
+@pytest.fixture(scope="module")
+def factors() -> Comparison:
+    """Hadar and Zhou over load, arrivals, heterogeneity and ten seeds; instances are generated anew."""
+    table = pd.read_csv(ROOT / "results/factors.csv").astype(object)
+    lines = table.where(table.notna(), None).to_dict("records")
+    rows = [Row(**{str(name): value for name, value in line.items()}) for line in lines]
+    return Comparison({}, rows, {})
+
+
+def test_statistics_over_load_arrivals_and_heterogeneity_equal_a_second_computation(factors: Comparison) -> None:
+    frame = pd.read_csv(ROOT / "results/factors.csv")
+    wide = frame["instance"].str.extract(r"arrivals=(?P<arrivals>\w+)&heterogeneity=(?P<heterogeneity>[\d.]+)")
+    frame = frame.join(wide).assign(
+        load=frame["instance"].str.extract(r"load=([\d.]+)")[0], seed=frame["instance"].str.extract(r"seed=(\d+)")[0]
+    )
+    found = statistics(factors)
+    gaps = frame.dropna(subset=["gap"])
+    intervals = found.frame("intervals").set_index(["method", "factor", "value"])
+    assert set(intervals.index.get_level_values("factor")) == {"", "load", "arrivals", "heterogeneity"}
+    for (method, factor, value), mine in intervals.iterrows():
+        part = gaps[(gaps["method"] == method) & ((gaps[factor] == value) if factor else True)]
+        assert (mine["cases"], mine["units"]) == (len(part), part["seed"].nunique())
+        assert (mine["median"], mine["mean"]) == pytest.approx((part["gap"].median(), part["gap"].mean()))
+        by_seed = [one.to_numpy() for _, one in part.groupby("seed")["gap"]]
+        second = bootstrap((np.arange(len(by_seed)),), resampled(by_seed), n_resamples=3000, method="percentile", rng=1)
+        ends = second.confidence_interval
+        wider = 0.1 * (ends.high - ends.low)
+        assert [mine["mean_low"], mine["mean_high"]] == pytest.approx([ends.low, ends.high], abs=wider)
+    pairs = found.frame("pairs")
+    assert set(pairs["problem"]) == {"hadar.utility", "zhou.ps.completion"}
+    for problem, tests in pairs.groupby("problem"):
+        logs = frame[frame["problem"] == problem].pivot_table(
+            index=["fingerprint", "seed"], columns="method", values="objective"
+        )
+        sign = 1 if problem == "hadar.utility" else -1
+        p = {}
+        for _, mine in tests.iterrows():
+            one = sign * np.log(logs[mine["method"]] / logs[mine["reference"]])
+            assert mine["ratio"] == pytest.approx(math.exp(one.mean()))
+            assert (mine["wins"], mine["losses"]) == ((one > 1e-9).sum(), (one < -1e-9).sum())
+            p[mine["method"]] = wilcoxon(one.groupby("seed").mean()).pvalue
+        again = dict(zip(p, multipletests([*p.values()], method="holm")[1], strict=True))
+        assert tests.set_index("method")["p"].to_dict() == pytest.approx(p)
+        assert tests.set_index("method")["p_holm"].to_dict() == pytest.approx(again)
+
+
+def resampled(groups: list[Any]) -> Any:
+    """Return the mean of all observations of the groups that are drawn."""
+    return lambda drawn: float(np.concatenate([groups[i] for i in drawn]).mean())
 
 
 # pairs --------------------------------------------------------------------------------------------

@@ -65,8 +65,8 @@ class Outbidding(HardSpec):
     """
 
     jobs: int = rule("a whole number of jobs, 2 to 1000", ge=2, le=1000, default=20)
-    slots: int = rule("slots of a job, 2 to 1000", ge=2, le=1000, default=7)
-    rise: float = rule("a positive rise, at most 10", gt=0, le=10, default=0.27)
+    slots: int = rule("slots of a job, 2 to 1000", ge=2, le=1000, default=12)
+    rise: float = rule("a positive rise, at most 10", gt=0, le=10, default=0.25)
     patience: int = rule("slots, 0 (any) or more, at most 10000", ge=0, le=10_000, default=0)
 
 
@@ -79,6 +79,7 @@ class Outbidding(HardSpec):
     answer=undisturbed,
     growth="n − ⌈(n − 1)/L⌉ jobs of L slots complete, and Hadar completes one",
     exponent=1.0,
+    settings={"hadar.online": "rise=0.001", "hadar.hadare": "rise=0.001"},
 )
 def outbidding(spec: Outbidding) -> Instance:
     """Return `jobs` of `slots` slots on one GPU, one every ``slots − 1`` slots, each worth slightly more than the last.
@@ -87,8 +88,9 @@ def outbidding(spec: Outbidding) -> Instance:
     the higher payoff, so it takes the GPU. Nobody has time to come back: all but the last earn nothing. Without
     preemption all complete, each one slot later than the one before, but for one in `slots`.
 
-    With the payoff (8) a job also pays for the slots that it still needs, so the newcomer must be worth more by that:
-    a rise of a quarter over all jobs suffices, whatever their number.
+    With the payoff of a round, the smallest rise will do. With the payoff (8) a job also pays for the slots that it
+    still needs, so the newcomer must be worth more by that: a rise of a quarter over all jobs suffices, and less does
+    not, whatever their number and length. Longer jobs lose fewer of those that could complete, in as many more slots.
 
     With constant utilities the horizon must end with the last job, or the others would complete after it. With a
     patience it need not: coming back is worth nothing, and all jobs complete in time if none is preempted.
@@ -180,6 +182,40 @@ def small_first(spec: SmallFirst) -> Instance:
     return linear([*small, worth(float(spec.gpus), 1, 1, gpus=spec.gpus)], {GPU: spec.gpus}, slots=2)
 
 
+class GangFirst(HardSpec):
+    """A gang that holds a server for all slots, worth ``1 + more``, and a gang for each slot, worth 1."""
+
+    slots: int = rule("slots, 2 to 1000", ge=2, le=1000, default=10)
+    gpus: int = rule("GPUs of the server, 1 to 512", ge=1, le=512, default=100)
+    more: float = rule("what the long gang is worth more, at most 10", gt=0, le=10, default=0.25)
+
+
+SLOW = "slow"
+
+
+@hard(
+    "hadar-gang-first",
+    GangFirst,
+    methods=("hadar.online", "hadar.online?payoff=lifetime", "hadar.online?mode=incremental&payoff=lifetime"),
+    parameter="slots",
+    values=(4, 7, 10, 20, 40),
+    answer=small_ones,
+    growth="T/(1 + more), where 2α = 2 ln(4T(1 + more)(1 + 1/c)): exceeds it from T = 10 on",
+    exponent=1.0,
+)
+def gang_first(spec: GangFirst) -> Instance:
+    """Return a long gang of all GPUs of a server, and a short gang of all GPUs for each slot; all are there at once.
+
+    The long gang is worth slightly more, so it comes first, and it fills the server: it pays ``U_min`` for each of its
+    GPUs, however many it takes in one step. Nobody is preempted, and nobody outbids it. All jobs demand all GPUs in
+    all slots on their slowest type (the short ones on a slow GPU that nobody uses), so that (9) leaves ``U_min``
+    high, and 2α is as small as it can be. Eleven jobs suffice to exceed it.
+    """
+    long = worth(1 + spec.more, spec.slots, gpus=spec.gpus)
+    short = worth(1.0, 1, gpus=spec.gpus) | {"rates": {GPU: 1.0, SLOW: 1 / spec.slots}}
+    return linear([long, *[short] * spec.slots], {GPU: spec.gpus, SLOW: 1}, slots=spec.slots)
+
+
 class Phantom(HardSpec):
     """Jobs of one slot on a server of `gpus` GPUs, a gang that takes it for all slots, and a utility out of reach."""
 
@@ -261,3 +297,49 @@ def misread(spec: Misread) -> Instance:
     powers = {GPU: 1.0, "b": 1000.0}
     kinds = (one.model_copy(update={"tflops": powers[one.name], "memory_gb": 16.0}) for one in made.cluster.gpu_types)
     return made.model_copy(update={"cluster": made.cluster.model_copy(update={"gpu_types": tuple(kinds)})})
+
+
+class Copies(HardSpec):
+    """A job that one node moves, worth 1.001, and a job worth 1 for each slot of each other node."""
+
+    nodes: int = rule("nodes of a GPU each, 2 to 32", ge=2, le=32, default=6)
+    slots: int = rule("slots, 1 to 100", ge=1, le=100, default=8)
+
+
+HARDLY = 1e-6
+"""Steps per slot on nodes that hardly move a job."""
+
+
+def node_each(instance: Instance, problem: str) -> HadarSchedule:
+    """Return the schedule of all jobs, each on the node that moves it."""
+    v = view(instance)
+    first = [(0, t, 0, 1) for t in range(v.slots)]
+    nodes = v.servers.size - 1
+    return HadarSchedule.of(
+        np.array([*first, *((j, int(v.arrival[j]), 1 + (j - 1) % nodes, 1) for j in range(1, v.size))])
+    )
+
+
+@hard(
+    "hadar-copies",
+    Copies,
+    methods=("hadar.hadare",),
+    parameter="nodes",
+    values=(2, 3, 4, 6, 8),
+    answer=node_each,
+    growth="(N − 1)·T + 1 for N nodes and T slots, N ≤ T; with more nodes, HadarE completes nothing",
+    exponent=1.0,
+)
+def copies(spec: Copies) -> Instance:
+    """Return a job whose copies take all nodes, though one node alone moves it, and jobs that need the others.
+
+    HadarE places copies by payoff, and all copies of a job have the same, whether their node moves the job or not. The
+    most valuable job fills all nodes in all slots, and each of the others had one slot.
+    """
+    kinds = [f"node{i}" for i in range(spec.nodes)]
+    rates = {kind: 1.0 if i == 0 else HARDLY for i, kind in enumerate(kinds)}
+    jobs: list[dict[str, Any]] = [worth(1.001, spec.slots) | {"rates": rates}]
+    for slot in range(spec.slots):
+        at_once = {"utility": {"kind": "linear_deadline", "amplitude": 1.0, "grace_s": 1e-3}, "deadline_s": slot + 1.0}
+        jobs += [worth(1.0, 1, slot) | at_once | {"rates": {kind: 1.0}} for kind in kinds[1:]]
+    return linear(jobs, dict.fromkeys(kinds, 1), slots=spec.slots)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec
@@ -38,6 +38,8 @@ class HardFamily:
         The ratio that is never exceeded and approached as the parameter grows; ``None`` if it grows for ever.
     exponent
         The exponent of the growth, 0 if the ratio has a limit or grows as a logarithm.
+    settings
+        By method, other parameters that make its ratio largest, if they are not the usual ones: ``slots=5&rise=0.25``.
     """
 
     id: str
@@ -49,10 +51,15 @@ class HardFamily:
     growth: str
     limit: float | None = None
     exponent: float = 0.0
+    settings: Mapping[str, str] = field(default_factory=dict)
 
-    def ref(self, value: int) -> str:
-        """Return the reference of the instance at a value of the parameter."""
-        return f"family/{self.id}?{self.parameter}={value}"
+    def ref(self, value: int, settings: str = "") -> str:
+        """Return the reference of the instance at a value of the parameter, and with settings of others."""
+        return f"family/{self.id}?" + "&".join(filter(None, [f"{self.parameter}={value}", settings]))
+
+    def worst(self, method: str, value: int) -> str:
+        """Return the reference of the instance at a value of the parameter that is worst for a method."""
+        return self.ref(value, self.settings.get(method, ""))
 
 
 HARD: Registry[HardFamily] = Registry("family of worst cases")

@@ -288,3 +288,38 @@ def starving(spec: Starving) -> Instance:
     kinds, types = [worker(1, **need), worker(spec.jobs, **need)], [ps(**need)]
     host = servers(1, spec.jobs, 0.0, memory_gb=0.0, bandwidth_gbps=10.0 * spec.jobs)
     return instance([small] * spec.jobs + gangs, [host], kinds, types, slots=2 ** (_batches(spec.jobs) + 5))
+
+
+class Wide(HardSpec):
+    """Equal jobs of one slot, which the first worker type does on all GPUs, and the second one on one."""
+
+    jobs: int = rule("a whole number of jobs, 2 to 640", ge=2, le=640, default=20)
+
+
+def narrow_ones(given: Instance, problem: str) -> ZhouSchedule:
+    """Return the schedule of all jobs in the first slot, each on one GPU."""
+    count = len(given.jobs)
+    return one_worker(given, problem, range(count), [1] * count, 1)
+
+
+@hard(
+    "zhou-wide",
+    Wide,
+    methods=("zhou.ps.online", "zhou.ra.online", "zhou.ps.amaxweight", "zhou.ra.amaxweight"),
+    parameter="jobs",
+    values=(5, 40, 120, 240, 320),
+    answer=narrow_ones,
+    growth="as the number of jobs; for weights, it is the number of jobs",
+    exponent=1.0,
+)
+def wide(spec: Wide) -> Instance:
+    """Return equal jobs on one server with a GPU for each, and two worker types, of which the first takes all GPUs.
+
+    On an empty cluster all schedules cost nothing, and the first one found is taken ("if cost < cost_m"). So the first
+    job takes the first worker type, with all GPUs, where one would do. In each slot one job runs, and all could.
+    """
+    need: dict[str, Any] = {"cpus": 0.0, "memory_gb": 0.0, "bandwidth_gbps": 1e-3}
+    host = servers(1, spec.jobs, 0.0, memory_gb=0.0, bandwidth_gbps=10.0 * spec.jobs)
+    kinds, types = [worker(spec.jobs, **need), worker(1, **need)], [ps(**need)]
+    made = instance([job(1, ring_update_s=0.0)] * spec.jobs, [host], kinds, types, slots=4)
+    return made.model_copy(update={"due_slot": 2})

@@ -58,12 +58,12 @@ def answer(family: HardFamily, instance: Instance, problem: str) -> float:
     return verdict.objective
 
 
-def point(family: HardFamily, method: str, value: int, settings: str = "") -> FamilyPoint:
+def point(family: HardFamily, method: str, value: int, settings: str | None = None) -> FamilyPoint:
     """Run a method at a value of the family's parameter; raise `AssertionError` if a decision fails the check.
 
-    `settings` are those of other parameters: ``slots=5&rise=0.25``.
+    `settings` are those of other parameters, ``slots=5&rise=0.25``, by default the worst ones for the method.
     """
-    ref = "&".join(filter(None, (family.ref(value), settings)))
+    ref = family.worst(method, value) if settings is None else family.ref(value, settings)
     instance = load(ref)
     (row,) = compare_here(instance, method, limits=ALL, probes=False).rows
     best = answer(family, instance, row.problem)

@@ -171,7 +171,7 @@ def known(heuristic: str, most: int) -> tuple[Instance, ...]:
     They have at most `most` jobs and tenants.
     """
     packaged = [ref for ref in references() if ref.startswith(f"worst/{find_spec(heuristic).paper}.")]
-    families = [family.ref(value) for family in families_of(heuristic) for value in family.values]
+    families = [family.worst(heuristic, value) for family in families_of(heuristic) for value in family.values]
     found = map(load, (*packaged, *families))
     return tuple(one for one in found if len(one.jobs) + len(one.tenants) <= most)
 
