@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_samples import SAMPLES
 
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.instances.errors import InstanceError, UsageError
 from schedgap.instances.importers import Options, read_trace
 from schedgap.instances.importers.rows import FileRows
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import describe
-from schedgap.instances.views import rigid  # noqa: F401 -- registers the paper
 
 LOGS = Path(__file__).parent / "logs"
 BERLIN = "Europe/Berlin"
@@ -138,6 +138,27 @@ def test_overlapping_dumps(name: str) -> None:
     else:
         assert list(runs(found)) == ["1001", "1002", "1003_1", "1003_2", "1004", "1007", "1007#2"]
         assert found.cluster.gpus == 13
+
+
+def test_a_log_of_two_dumps_has_its_own_ratio() -> None:
+    instance, _ = read(LOGS / "11_concat_dup.txt")
+    rows = {row.method: row for row in compare_here(instance, ["rigid.executed", "rigid.exact", "rigid.starts"]).rows}
+    assert rows["rigid.executed"].objective == pytest.approx(2.25)
+    assert rows["rigid.exact"].objective == pytest.approx(2.25)
+    assert rows["rigid.executed"].ratio == pytest.approx(1, abs=0.005)
+
+
+@pytest.mark.parametrize(("format", "column"), [("sacct", "Submit"), ("csv", "created")])
+def test_every_job_needs_a_submission(format: str, column: str, tmp_path: Path) -> None:
+    if format == "sacct":
+        text = HEAD + ROW + ROW.replace("1|a|2026-03-02T08:00:00", "2|a|Unknown")
+    else:
+        text = (LOGS / "30_k8s.csv").read_text().replace("2026-03-02T08:30:00Z", "<none>")
+    found, rows = of_text(tmp_path, text, format, columns=KUBE if format == "csv" else None)
+    assert len(found.jobs) == 1
+    (bad,) = rows.bad
+    value = "<none>" if format == "csv" else "Unknown"
+    assert bad.problem == f'{column} = "{value}": a time; every job needs a submission time'
 
 
 def test_a_suspension_is_an_interruption() -> None:

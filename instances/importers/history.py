@@ -57,6 +57,7 @@ UNFINISHED = {"running", "r", "pending", "suspended", "resizing", "completing"}
 """Statuses of jobs that have not ended, in lower case."""
 
 NEVER_STARTED = "they never started"
+NEEDED = "a time; every job needs a submission time"
 STILL_RUNNING = "they were still running when the log was taken, or their end is not known"
 
 ELSEWHERE = "duration:"
@@ -339,7 +340,7 @@ def _checked(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
     rows = log.rows
     frame = frame.assign(**{name: value for name, value in OPTIONAL.items() if name not in frame})
     frame = frame.assign(**{name: named(frame[name]) for name in TEXTS})
-    rows.refuse(frame["submit"].isna(), frame["submit"], "a time; every job needs a submission time")
+    rows.refuse(frame["submit"].isna(), frame["submit"], NEEDED)
     gangs = f"a whole number of {log.unit}s, 1 to {MAX_GANG}"
     rows.refuse(~frame["gpus"].between(1, MAX_GANG) | (frame["gpus"] % 1 != 0), frame["gpus"], gangs)
     right = "the id of a job: text without control characters, at most 190 long"

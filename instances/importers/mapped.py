@@ -95,5 +95,6 @@ def log_of(
         frame["end"] = frame["start"] + frame["duration"]
     reasons = {history.NEVER_STARTED: frame["start"].isna(), history.STILL_RUNNING: frame["end"].isna()}
     frame = rows.leave(frame, reasons | {NO_GPU.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0})
+    rows.refuse(frame["submit"].isna(), said["submit"].reindex(frame.index), history.NEEDED)
     dates = bool((frame["submit"] > 1e8).all())
     return history.Log(format, rows, frame, tuple(notes), HELD[held], dates=dates)

@@ -237,7 +237,9 @@ def read_trace(format: str, path: str | Path, options: Options = DEFAULTS) -> tu
         raise UsageError(f"{spec.id}: traces of this format do not record when jobs started and ended")
     read = spec.history if options.history and spec.history else spec.read
     rows = FileRows(Path(path), options.max_bad)
-    return read(rows, options), rows
+    instance = read(rows, options)
+    rows.close()
+    return instance, rows
 
 
 def check_options(options: Options, spec: ImporterSpec) -> None:

@@ -161,13 +161,29 @@ class FileRows:
             rows.check()
         most = max(1.0, self.read * (self.max_bad or 0) / 100) if self.max_bad else 0
         if len(self._bad) > most or 0 < len(self._bad) == self.read:
-            first = "; ".join(f"{self.at} {n}: {self._bad[n]}" for n in sorted(self._bad)[:FIRST])
+            first = "; ".join(self._first())
             more = "; …" if len(self._bad) > FIRST else ""
             are = "is" if self.read == 1 else "are"
             share = f"{len(self._bad)} of {counted(self.read, self.at)} {are} bad ({len(self._bad) / self.read:.0%})"
             if len(self._bad) > most:
                 share += f", more than the {self.max_bad or 0:g} % of --max-bad"
             raise InstanceError(f"{self.path}: {share}: {first}{more}")
+
+    def _first(self) -> list[str]:
+        """Return the first bad rows for a message, in which what would be right stands once."""
+        said, rights = [], set()
+        for number in sorted(self._bad)[:FIRST]:
+            value, colon, right = self._bad[number].partition(": ")
+            said.append(f"{self.at} {number}: {value if right in rights else value + colon + right}")
+            rights.add(right)
+        return said
+
+    def close(self) -> None:
+        """Keep the contents of the bad rows, but no longer the file's."""
+        contents = {number: self.content(number) for number in self._bad}
+        self.content = contents.__getitem__
+        for rows in self.beside:
+            rows.close()
 
     def notes(self, noun: str = "") -> list[str]:
         """Return a sentence for each reason: ``1 of 3 lines left out: …``; `noun` is another word for a row."""

@@ -334,6 +334,8 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
             history.STILL_RUNNING: time["end"].isna(),
         },
     )
+    rows.refuse(lines["submit"].isna(), lines["Submit"], history.NEEDED)
+    lines = rows.kept(lines)
     held, types, unit = resources(rows, lines, options, notes)
     lines = rows.leave(lines, {NO_GPU.replace("GPUs", f"{unit}s"): held == 0})
     frame = pd.DataFrame(

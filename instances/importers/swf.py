@@ -92,6 +92,7 @@ def log_of(rows: FileRows, text: str, options: Options) -> Log:
     held = lines["processors"].where(~requested, lines["requested_processors"])
     cancelled = (lines["status"] == 5) & (lines["run"] <= 0)
     reasons = {
+        "their submission is not known": lines["submit"] < 0,
         "they were cancelled before they started": cancelled,
         "their run time is not known": lines["run"] < 0,
         "their number of processors is not known": held <= 0,
