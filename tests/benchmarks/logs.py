@@ -11,11 +11,17 @@ backfilling with the users' time limits, so that the log is one that a cluster c
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from schedgap.instances.rigid import kernels
+from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.registry import Context
+from schedgap.instances.importers import Options, import_trace
+from schedgap.instances.registry import PAPERS
 
 BEGAN = 1_767_225_600
 """The first moment of a log, 1 January 2026, as seconds since 1970."""
@@ -41,19 +47,30 @@ def simulated(jobs: int, seed: int = 0, gpus: int = 2000, load: float = 0.8) -> 
     submit = np.sort(rng.choice(kept, jobs, replace=kept.size < jobs)).astype(np.int64)
     least = np.minimum(duration * rng.lognormal(0.8, 0.8, jobs).clip(1.0), LIMITS_S[-1])
     limit = LIMITS_S[np.searchsorted(LIMITS_S, np.maximum(least, duration))]
-    start = kernels().easy(submit, duration, limit, gang, gpus)
-    return pd.DataFrame(
+    log = pd.DataFrame(
         {
             "id": np.arange(1, jobs + 1),
             "submit": BEGAN + submit,
-            "start": BEGAN + start,
-            "end": BEGAN + start + duration,
+            "start": BEGAN + submit - 1,  # a wait of -1 is one that is not known
+            "end": BEGAN + submit - 1 + duration,
             "gpus": gang,
             "limit": limit,
             "user": rng.zipf(1.5, jobs).clip(max=300),
             "status": np.where(rng.random(jobs) < 0.8, "COMPLETED", "FAILED"),
         }
     )
+    start = log["submit"] + waits(log, gpus)
+    return log.assign(start=start, end=start + duration)
+
+
+def waits(log: pd.DataFrame, gpus: int) -> NDArray[np.int64]:
+    """Return ``(n,)`` seconds for which the jobs of a log, sorted by submission, wait under EASY backfilling."""
+    with TemporaryDirectory() as folder:
+        (path := Path(folder) / "log.swf").write_text(swf(log, gpus))
+        view = PAPERS.get("rigid").view(import_trace("swf", path, Options(history=True)))
+    rule = HEURISTICS.get("rigid.easy?estimates=requested")
+    found = rule.run(view, Context(np.random.default_rng(0), lambda model, view: None))
+    return np.asarray(np.rint((found.start - view.release) * view.tick_s).astype(np.int64))
 
 
 def swf(log: pd.DataFrame, gpus: int = 2000) -> str:
