@@ -19,6 +19,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.rigid import RigidSchedule, RigidView, completions, first_starts, steps
+from schedgap.instances.schema.columns import PARTITION, PlainJobs
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 PARTS = ("night", "morning", "afternoon", "evening")
@@ -79,11 +80,10 @@ class Why:
 
     def labels(self) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield each property by which jobs are grouped, and the group of each job."""
-        jobs = self.view.instance.jobs
-        if any(job.tenant for job in jobs):
-            yield "user", [job.tenant or "unknown" for job in jobs]
-        if any(job.history and job.history.partition for job in jobs):
-            yield "partition", [(job.history and job.history.partition) or "unknown" for job in jobs]
+        jobs = PlainJobs.of(self.view.instance.plain["jobs"])
+        for by, column in (("user", "tenant"), ("partition", PARTITION)):
+            if any(names := jobs.texts(column)):
+                yield by, [name or "unknown" for name in names]
         if len(self.view.pools) > 1:
             yield "pool", [self.view.pools[p] for p in self.view.pool.tolist()]
         powers = [1 << (gpus - 1).bit_length() for gpus in self.view.gpus.tolist()]  # 1, 2, 3–4, 5–8, …
