@@ -142,7 +142,8 @@ def reproductions(app: Sphinx) -> None:
         compared = f"`{command}`: {verdicts(figure, whole)}{small_one}" if setting.runs else verdicts(figure, small)
         toml = (ROOT / f"reproductions/{figure}.toml").read_text()
         said = (ROOT / "reproductions" / setting.paper / "summary.md").read_text()
-        page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: figures and tables\n\n{said}"])
+        what = "figures and tables" if setting.paper in PAPERS else "what is certified about public logs"
+        page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: {what}\n\n{said}"])
         page.append(
             f"## {setting.place}: {setting.title}\n\n{compared}\n\n"
             f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"

@@ -33,6 +33,7 @@ from schedgap.harness.studies.reproduce.row import (
     DIRECTION,
     EXCLUDED,
     IMPOSSIBLE,
+    MEASURED,
     NOT,
     NOT_TESTABLE,
     ONLY,
@@ -320,7 +321,8 @@ def test_every_figure_and_table_of_the_papers_has_a_setting() -> None:
     wanted = {f"{paper}/{name}" for paper, names in FIGURES.items() for name in names} | {"admission/walkthrough"}
     assert wanted <= set(known())
     others = [id for id in known() if id not in wanted]
-    assert all(id.partition("/")[2].startswith(("section", "map-", "examples")) for id in others), others
+    beside = ("section", "map-", "examples")
+    assert all(id.startswith("clusters/") or id.partition("/")[2].startswith(beside) for id in others), others
 
 
 @pytest.mark.parametrize("setting", [one for one in known().values() if one.runs], ids=lambda one: one.id)
@@ -513,6 +515,70 @@ def test_an_order_of_means_says_in_how_many_draws_it_holds() -> None:
     assert (row.verdict, row.measured) == (REPRODUCED, "at 2 of 2 values of load; in 2 of 6 cases")
     one_each = [case for case in cases if case.at["seed"] == 1]
     assert [row.measured for row in rows(setting, one_each)] == ["at 0 of 2 values of load; not at 1, 2"]
+
+
+CLUSTER = """
+title = "Three jobs on two GPUs"
+place = "CSV"
+complete = true
+
+[[runs]]
+methods = ["rigid.bound", "rigid.easy", "rigid.fcfs", "rigid.executed"]
+
+[[runs.traces]]
+format = "csv"
+file = "{}"
+name = "mine"
+history = true
+columns = {{ id = "id", submit = "submit", start = "start", end = "end", gpus = "gpus" }}
+
+[[measured]]
+each = ["easy", "fcfs", "executed"]
+method = "rigid.{{}}"
+quantity = "wait_h"
+unit = "h"
+"""
+
+
+def test_a_log_of_a_cluster_is_measured_and_certified(command: Command, tmp_path: Path) -> None:
+    """By hand: a job of 10 h holds one of two GPUs, a gang of two waits for it, and a short job could run beside it."""
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "id,submit,start,end,gpus\na,0,0,36000,1\nb,3600,36000,39600,2\nc,7200,39600,46800,1\n", encoding="utf-8"
+    )
+    path = written(tmp_path, CLUSTER.format(log))
+    ran = command("reproduce", path, "--jobs", 1)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("1 figure or table: 1 measured.")
+    found = read_rows(next((tmp_path / "results").iterdir()) / "figures.json")
+    assert [(row.method, row.measured) for row in found.rows] == [
+        ("rigid.easy", 3.0),
+        ("rigid.fcfs", 6.0),
+        ("rigid.executed", 6.0),
+    ]
+    for row in found.rows:
+        assert (row.verdict, row.published) == (MEASURED, None)
+        least = float(row.certified.removeprefix("≥ ").partition(" ")[0])
+        assert 0 <= least <= 3  # EASY's schedule shows that no bound can be larger
+    assert "published" not in ran.stdout
+
+
+def test_a_log_that_is_not_here_is_skipped_with_a_reason(tmp_path: Path) -> None:
+    path = written(tmp_path, CLUSTER.format(tmp_path / "absent.csv"))
+    found = reproduce(str(path), jobs=1)
+    assert {row.verdict for row in found.rows} == {NOT_TESTABLE}
+    assert "absent.csv, which is not here" in found.settings["mine"].needs
+
+
+def test_the_bound_on_a_wait_is_that_on_a_completion_less_the_durations() -> None:
+    (instance,) = [load("gen/20jobs?jobs=6")]
+    found = compare_here(instance, ["rigid.bound", "rigid.easy"])
+    row = next(row for row in found.rows if row.method == "rigid.easy")
+    (least, model), (flow, _) = row.bounds["wait_h"], row.bounds["objective"]
+    assert model == "rigid.bound"
+    assert least <= row.metrics["wait_h"]
+    assert row.metrics["flow_h"] - row.metrics["wait_h"] == pytest.approx(flow - least)
+    assert next(row for row in found.rows if row.method == "rigid.bound").bounds.keys() == {"objective"}
 
 
 def test_a_claim_of_the_audit_stands_in_for_a_run() -> None:

@@ -149,7 +149,10 @@ class AbsentDataError(UsageError):
 
 
 class TraceFile(Record):
-    """A real trace to import, with the options of ``harness import``; `file` is relative to the folder of traces."""
+    """A real trace to import, with the options of ``harness import``.
+
+    `file` and `nodes` are relative to the folder of traces. With `history`, it is a log: when jobs ran is read as well.
+    """
 
     format: Name
     file: Name
@@ -159,16 +162,30 @@ class TraceFile(Record):
     gangs: tuple[int, ...] = ()
     split: tuple[float, ...] = ()
     gpus: Mapping[Name, int] | None = None
+    history: bool = False
+    columns: Mapping[Name, Text] | None = None
+    nodes: Name | None = None
+    time_format: Text | None = None
+    timezone: Name | None = None
+    resource: Name | None = None
+    by_partition: bool = False
 
     def loaded(self) -> Instance:
-        """Import the trace; raise `AbsentDataError` if its file is missing.
+        """Import the trace; raise `AbsentDataError` if one of its files is missing.
 
         Traces do not come with the project. They are expected in the folder ``SCHEDGAP_DATA``, or next to the project.
         """
-        if not (path := Path(os.environ.get("SCHEDGAP_DATA", "../shared/data")) / self.file).is_file():
-            how = "set SCHEDGAP_DATA to the folder of real traces"
-            raise AbsentDataError(f"the real trace {self.file}, which is not here: {how}")
-        return import_trace(self.format, path, ImportOptions(**self.model_dump(exclude={"format", "file"})))
+        options = self.model_dump(exclude={"format", "file", "nodes"})
+        nodes = None if self.nodes is None else _of_traces(self.nodes)
+        return import_trace(self.format, _of_traces(self.file), ImportOptions(**options, nodes=nodes))
+
+
+def _of_traces(file: str) -> Path:
+    """Return the path of a file of a real trace; raise `AbsentDataError` if it is missing."""
+    if not (path := Path(os.environ.get("SCHEDGAP_DATA", "../shared/data")) / file).is_file():
+        how = "set SCHEDGAP_DATA to the folder of real traces"
+        raise AbsentDataError(f"the real trace {file}, which is not here: {how}")
+    return path
 
 
 class LimitSet(Record):

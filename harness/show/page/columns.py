@@ -377,6 +377,8 @@ ADVERSARY: tuple[Column[Worst], ...] = columns(
 
 
 def _printed(row: ReproducedRow) -> str:
+    if row.published is None:
+        return ABSENT
     unit = f" {clean(row.unit, 20)}" if row.unit not in ("", "1") else ""
     return f"{SIGNS.get(row.relation, '')}{_text(row.published)}{unit}"
 

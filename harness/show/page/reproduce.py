@@ -24,7 +24,7 @@ def heading(found: Reproduction, setting: Setting) -> str:
 
 
 def _untested(row: ReproducedRow) -> bool:
-    return kind(row.verdict) in UNJUDGED
+    return kind(row.verdict) in UNJUDGED and row.measured is None
 
 
 def notes(found: Reproduction, setting: Setting) -> list[tuple[str, str]]:

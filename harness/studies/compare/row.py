@@ -112,6 +112,20 @@ class Row(CheckedRow):
         return {**self.metrics, **{name: value for name, value in own.items() if value is not None}}
 
     @property
+    def bounds(self) -> dict[str, tuple[float, str]]:
+        """Certified bounds and the models that give them, by quantity.
+
+        A mean wait is a mean time from submission to end, less the durations, which no schedule changes.
+        """
+        if self.best_bound is None:
+            return {}
+        known, flow_h, wait_h = self.best_bound, self.metrics.get("flow_h"), self.metrics.get("wait_h")
+        bounds = {"objective": (known, self.bound_from or "")}
+        if self.problem.removesuffix(".preemptive").endswith(".flow") and flow_h is not None and wait_h is not None:
+            bounds["wait_h"] = (max(0.0, known - (flow_h - wait_h)), self.bound_from or "")
+        return bounds
+
+    @property
     def case(self) -> tuple[str, ...]:
         """Instance, seed and limits; rows with the same case are compared with each other."""
         return self.fingerprint, str(self.seed), self.limits

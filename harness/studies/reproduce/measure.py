@@ -19,7 +19,9 @@ from schedgap.harness.studies.reproduce.row import AUDITED, NOT_TESTABLE, Case, 
 from schedgap.harness.studies.reproduce.setting import (
     SIMILAR,
     Alternative,
+    Compared,
     Item,
+    Measured,
     Number,
     Order,
     Setting,
@@ -73,7 +75,7 @@ def rows(setting: Setting, cases: Sequence[Case]) -> Iterator[ReproducedRow]:
         yield _row(setting, item, cases)
 
 
-def _row(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) -> ReproducedRow:
+def _row(setting: Setting, item: Compared, cases: Sequence[Case]) -> ReproducedRow:
     stated, fields = _judged(setting, item, cases)
     fields.pop("text", None)
     others: list[tuple[Alternative, Evidence]] = []
@@ -88,7 +90,8 @@ def _row(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) 
     methods = item.order if isinstance(item, Order) else (item.method, split(item.quantity)[1])
     failed = [case for case in cases if case.run == setting.run_of(item.run).name and case.trouble]
     trouble = some([case.trouble for case in failed if case.method in methods], 2)
-    unseen = "" if stated.agrees is not None or trouble or setting.needs else TIED if stated.tied else NOT_RUN
+    known = stated.agrees is not None or stated.measured
+    unseen = "" if known or trouble or setting.needs else TIED if stated.tied else NOT_RUN
     return ReproducedRow(
         figure=setting.id,
         place=item.place or setting.place,
@@ -127,14 +130,12 @@ def _instead(item: Any, other: Alternative) -> Any:
 Judged = tuple[Evidence, dict[str, Any]]
 
 
-def _judged(setting: Setting, item: Number | Order | Trend, cases: Sequence[Case]) -> Judged:
+def _judged(setting: Setting, item: Compared, cases: Sequence[Case]) -> Judged:
     """Return the evidence about an item, and the fields of its row with ``text``, its measurement in words."""
     run = setting.run_of(item.run)
     here = [case for case in cases if case.run == run.name and fits(case, item)]
-    if isinstance(item, Order):
-        judged, fields = _order(item, here)
-    else:
-        judged, fields = _trend(item, here) if isinstance(item, Trend) else _number(item, here)
+    judging: Mapping[type[Item], Callable[..., Judged]] = {Order: _order, Trend: _trend, Measured: _measured}
+    judged, fields = judging.get(type(item), _number)(item, here)
     if run.policies and tied(item.quantity, here):
         judged = Evidence(None, tied=True)
     return replace(judged, reduced=run.reduced), fields
@@ -286,11 +287,23 @@ def _number(item: Number, cases: Sequence[Case]) -> Judged:
             fields |= {"measured": np.asarray(by_case[0]).tolist(), "cases": 1}
     elif one := statistic(item.method, item.quantity, cases, item.statistic):
         judged = evidence(item, one)
-        fields |= {"measured": one.value, "low": one.low, "high": one.high, "cases": one.cases, "text": str(one)}
-        fields |= {} if one.bound is None else {"certified": f"{limit(one.bound, one.side)} ({one.model})"}
+        fields |= _of(one)
     if judged.agrees is False and item.exact is not None and _same(fields["measured"], item.exact, TOLERANCE):
         return replace(judged, excluded=True), fields | {"certified": f"= {numbers(item.exact)} (exact)"}
     return judged, fields
+
+
+def _of(one: Statistic) -> dict[str, Any]:
+    """Return the fields of a row with a statistic and its bound."""
+    fields = {"measured": one.value, "low": one.low, "high": one.high, "cases": one.cases, "text": str(one)}
+    return fields if one.bound is None else fields | {"certified": f"{limit(one.bound, one.side)} ({one.model})"}
+
+
+def _measured(item: Measured, cases: Sequence[Case]) -> Judged:
+    """Measure a quantity of which nothing is printed."""
+    fields: dict[str, Any] = {"what": item.quantity + _points(item), "method": item.method, "unit": item.unit}
+    one = statistic(item.method, item.quantity, cases, item.statistic)
+    return Evidence(None, measured=one is not None), fields | (_of(one) if one else {})
 
 
 def _plain(value: Any) -> Any:

@@ -25,7 +25,7 @@ from schedgap.instances.errors import UsageError
 REPRODUCED, ONLY, DIRECTION = "reproduced", "only if", "direction"
 UNCLEAR = "not distinguishable"
 NOT, EXCLUDED, IMPOSSIBLE = "not reproduced", "not with these jobs (certified)", "impossible"
-AUDITED, NOT_TESTABLE = "audited", "not testable here"
+AUDITED, MEASURED, NOT_TESTABLE = "audited", "measured", "not testable here"
 
 VERDICTS = {
     REPRODUCED: "The value is within the stated tolerance, or the ordering holds.",
@@ -36,11 +36,12 @@ VERDICTS = {
     EXCLUDED: "A certified bound excludes it in everything that was run, which includes choices of ours.",
     IMPOSSIBLE: "The paper prints the whole setting, and a certified bound or the exact value excludes it there.",
     AUDITED: "A claim of `harness audit` tests it.",
+    MEASURED: "Nothing is printed about it, as about logs of clusters: the value stands for itself.",
     NOT_TESTABLE: "It would need machines or data that are not here, or no two policies differ in what was run.",
 }
-"""Verdicts, the best first, and their meaning. The last two do not judge."""
+"""Verdicts, the best first, and their meaning. The last three do not judge."""
 
-UNJUDGED = AUDITED, NOT_TESTABLE
+UNJUDGED = AUDITED, MEASURED, NOT_TESTABLE
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Evidence:
     If not, it may still point the same way (`direction`), or a certified bound may rule the item out (`excluded`).
     A `reduced` run is a small version, which confirms a direction at most, and rules nothing out for good. Policies
     that are `tied` everywhere show nothing. A direction is `unclear` if the values that show it differ by less than the
-    draws do.
+    draws do. Of what is `measured`, nothing is printed.
     """
 
     agrees: bool | None
@@ -59,6 +60,7 @@ class Evidence:
     reduced: bool = False
     tied: bool = False
     unclear: bool = False
+    measured: bool = False
 
 
 def decide(stated: Evidence, others: Mapping[str, Evidence] | None = None, complete: bool = False) -> str:
@@ -72,7 +74,7 @@ def decide(stated: Evidence, others: Mapping[str, Evidence] | None = None, compl
     held = [name for name, evidence in (others or {}).items() if evidence.agrees and not evidence.reduced]
     agreeing = any(one.agrees for one in tried)
     if stated.agrees is None and not agreeing:
-        return NOT_TESTABLE
+        return MEASURED if stated.measured else NOT_TESTABLE
     if stated.agrees and not stated.reduced:
         return REPRODUCED
     if held and not stated.agrees:

@@ -22,7 +22,7 @@ from schedgap.harness.studies.compare.run import plan as methods_of
 from schedgap.harness.studies.published import measured_as, split, together
 from schedgap.harness.studies.reproduce import measure
 from schedgap.harness.studies.reproduce.row import Case, ReproducedRow, Reproduction
-from schedgap.harness.studies.reproduce.setting import Number, Order, Setting, SettingRun, Trend, find
+from schedgap.harness.studies.reproduce.setting import Compared, Setting, SettingRun, find
 from schedgap.harness.studies.reproduce.task import BoundTask, MethodResult, MethodTask, SimulationResult
 from schedgap.harness.studies.simulate.row import ALIASES, BOUNDED, Bound, SimulationRow
 from schedgap.harness.studies.simulate.run import USUAL, resolve
@@ -166,7 +166,7 @@ def _cases(
     run: SettingRun,
     references: Mapping[str, References],
     results: Sequence[tuple[Any, Any]],
-    items: Sequence[Number | Order | Trend],
+    items: Sequence[Compared],
 ) -> Iterator[Case]:
     """Yield the results of a run as cases, with the quantities that the items need."""
     names = {fingerprint: name for name, fingerprint in references.get(run.name, {}).items()}
@@ -191,7 +191,7 @@ def _cases(
                 measured |= {name: OF_HISTORY[name](history, window) for name in asked}
         else:
             measured = {**result.decided, **measured}
-            bounds = {} if row.best_bound is None else {"objective": (row.best_bound, row.bound_from or "")}
+            bounds = row.bounds
         at = {**coordinates(reference, row.options if run.policies else ""), "solver_seed": row.seed}
         yield Case(run.name, (run.name, *row.case), at, row.method, measured, bounds, trouble, trace)
 

@@ -58,7 +58,7 @@ Values = Value | tuple[Value, ...]
 SIMILAR = 0.5
 """Exponents of two curves that differ by at most this are similar: papers print the word without a number."""
 
-COMPARED = ("numbers", "published", "orders", "trends")
+COMPARED = ("numbers", "published", "orders", "trends", "measured")
 """Fields of a setting that contain compared items."""
 
 
@@ -187,6 +187,18 @@ class Quoted(Item):
             yield Number(**own, **shared, place=entry.where, note=note)
 
 
+class Measured(Item):
+    """A quantity of a method of which nothing is printed: a log of a cluster has no figures."""
+
+    method: Name
+    quantity: Name = "objective"
+    unit: Name = "1"
+    statistic: Literal["mean", "largest", "smallest", "smallest mean", "largest mean"] = "mean"
+
+
+Compared = Number | Order | Trend | Measured
+
+
 class FigureDrawing(Record):
     """How a figure is drawn: lines or bars along a parameter, a map over two, or a distribution.
 
@@ -230,6 +242,7 @@ class Setting(Record):
     published: tuple[Quoted, ...] = ()
     orders: tuple[Order, ...] = ()
     trends: tuple[Trend, ...] = ()
+    measured: tuple[Measured, ...] = ()
     drawings: tuple[FigureDrawing, ...] = ()
 
     @model_validator(mode="after")
@@ -255,10 +268,10 @@ class Setting(Record):
         return self
 
     @property
-    def items(self) -> list[Number | Order | Trend]:
+    def items(self) -> list[Compared]:
         """All compared items."""
         quoted = [number for group in self.published for number in group.numbers()]
-        return [*self.numbers, *quoted, *self.orders, *self.trends]
+        return [*self.numbers, *quoted, *self.orders, *self.trends, *self.measured]
 
     @property
     def paper(self) -> str:
