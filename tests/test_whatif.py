@@ -24,7 +24,7 @@ from schedgap.harness.studies.whatif.change import UNCHANGED, Change, of_cluster
 from schedgap.harness.studies.whatif.row import BASE, CLUSTER, EXECUTED, LIMITS, ChangeRow, WhatIf
 from schedgap.harness.studies.whatif.run import base_of, collected, limiting, policies, stages, what_if
 from schedgap.harness.studies.whatif.task import ChangedResult, Waits, waits
-from schedgap.instances.canonical import validate
+from schedgap.instances.canonical import to_json, validate
 from schedgap.instances.importers import Options
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.rigid import RigidView, starts_of
@@ -181,7 +181,7 @@ def test_changed_instances_are_valid_and_lose_nothing() -> None:
     ]
     for change in (*changes, Change(limits=0.5), Change(limits=0.0)):
         other = change.applied(instance)
-        assert validate(dict(other.plain), "changed").fingerprint == other.fingerprint
+        assert validate(json.loads(to_json(other)), "changed").fingerprint == other.fingerprint
         assert other.fingerprint != instance.fingerprint
         assert other.cluster.gpus == instance.cluster.gpus + change.gpus
         assert [job.id for job in other.jobs] == [job.id for job in instance.jobs]
@@ -219,7 +219,7 @@ def test_gpus_leave_servers_one_by_one(gpus: int) -> None:
     instance = log(QUEUE).model_copy(update={"cluster": cluster})
     other = Change("G", gpus).applied(instance)
     assert other.cluster.gpus_by_type == {"G": 14 + gpus, "H": 4}
-    assert validate(dict(other.plain), "changed").cluster.gpus == 18 + gpus
+    assert validate(json.loads(to_json(other)), "changed").cluster.gpus == 18 + gpus
 
 
 def test_a_server_more_where_servers_are_known() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup
+from schedgap.instances.schema import Cluster, GpuType, Instance, ServerGroup
+from schedgap.instances.schema.columns import ELSEWHERE, GPU_TYPE, REQUESTED, Column, JobTable, PlainJobs
 
 LONGEST = 200
 """Most characters of a name in the schema."""
@@ -56,16 +57,25 @@ class Change:
         """Return the changed instance of a log; it has the recorded runs, which only give the durations."""
         if self == UNCHANGED:
             return instance
-        cluster, jobs = instance.cluster, instance.jobs
+        cluster, columns = instance.cluster, dict(columns_of(instance).columns)
         if self.gpus:
             cluster = cluster.model_copy(update={"servers": tuple(_resized(cluster.servers, self.pool, self.gpus))})
         if self.merged:
             name = "+".join(self.merged)[:LONGEST]
-            cluster, jobs = _merged(cluster, frozenset(self.merged), name), tuple(_moved(jobs, self.merged, name))
-        if self.limits is not None:
-            jobs = tuple(_limited(jobs, self.limits))
+            cluster = _merged(cluster, self.merged, name)
+            columns |= _moved(columns, self.merged, name)
+        if self.limits is not None and REQUESTED in columns:
+            lasts = columns_of(instance).numbers("duration_s", 0.0).tolist()
+            asked = zip(columns[REQUESTED], lasts, strict=True)
+            columns[REQUESTED] = [None if one is None else float(max(ran, self.limits * one)) for one, ran in asked]
         name = f"{instance.name}, {self.words}"[:LONGEST]
+        jobs = JobTable(PlainJobs(columns))
         return instance.model_copy(update={"name": name, "cluster": cluster, "jobs": jobs, "published": ()})
+
+
+def columns_of(instance: Instance) -> PlainJobs:
+    """Return the jobs of an instance as columns."""
+    return PlainJobs.of(instance.plain["jobs"])
 
 
 UNCHANGED = Change()
@@ -94,7 +104,7 @@ def _names(name: str) -> Iterator[str]:
     yield from itertools.chain([start], (f"{start} {i}" for i in itertools.count(2)))
 
 
-def _merged(cluster: Cluster, pools: frozenset[str], name: str) -> Cluster:
+def _merged(cluster: Cluster, pools: Sequence[str], name: str) -> Cluster:
     """Return a cluster in which some pools are one."""
     types = dict.fromkeys(name if one.name in pools else one.name for one in cluster.gpu_types)
     known = {one.name: one for one in cluster.gpu_types}
@@ -105,25 +115,12 @@ def _merged(cluster: Cluster, pools: frozenset[str], name: str) -> Cluster:
     return cluster.model_copy(update={"gpu_types": kinds, "servers": tuple(servers)})
 
 
-def _moved(jobs: Iterable[Job], pools: Sequence[str], name: str) -> Iterator[Job]:
-    """Yield jobs whose pools are one of that name."""
-    for job in jobs:
-        if job.history is None or job.history.gpu_type not in pools:
-            yield job
-            continue
-        history = job.history.model_copy(update={"gpu_type": name})
-        rates = {name if kind in pools else kind: rate for kind, rate in job.rates.items()}
-        yield job.model_copy(update={"history": history, "rates": rates})
-
-
-def _limited(jobs: Iterable[Job], factor: float) -> Iterator[Job]:
-    """Yield jobs whose time limits are multiplied by a factor, but not below their run time."""
-    for job in jobs:
-        if job.history is None or job.history.requested_s is None:
-            yield job
-            continue
-        limit = max(job.duration_s or 0.0, factor * job.history.requested_s)
-        yield job.model_copy(update={"history": job.history.model_copy(update={"requested_s": limit})})
+def _moved(columns: Mapping[str, Column], pools: Sequence[str], name: str) -> dict[str, Column]:
+    """Return the columns of jobs that change when some pools become one."""
+    types = [name if kind in pools else kind for kind in columns[GPU_TYPE]]
+    rates = columns.get("rates", [None] * len(types))
+    once = {id(one): {name if kind in pools else kind: rate for kind, rate in one.items()} for one in rates if one}
+    return {GPU_TYPE: types, "rates": [one and once[id(one)] for one in rates]}
 
 
 MOST_POOLS = 4
@@ -135,8 +132,7 @@ def of_cluster(instance: Instance, waiting: Mapping[str, float]) -> list[Change]
 
     `waiting` has the hours of waiting by pool.
     """
-    used = {job.history.gpu_type for job in instance.jobs if job.history}
-    pools = sorted(used, key=lambda pool: (-waiting.get(pool, 0.0), pool))
+    pools = sorted({*columns_of(instance).texts(GPU_TYPE)} - {None}, key=lambda pool: (-waiting.get(pool, 0.0), pool))
     changes = []
     for pool in pools[:MOST_POOLS]:
         changes += [Change(pool, 1), Change(pool, -1)]
@@ -153,7 +149,7 @@ def _mergers(pools: Sequence[str], instance: Instance) -> Iterator[Change]:
 
     If jobs may move to other types, partitions stay apart: a job's duration would depend on where it runs.
     """
-    if any(job.history and job.history.durations_s for job in instance.jobs):
+    if any(columns_of(instance).texts(ELSEWHERE)):
         return
     by_type: dict[str, list[str]] = {}
     for pool in pools:

@@ -14,7 +14,7 @@ from schedgap.harness.show.table import to_json_lines, to_parquet
 from schedgap.harness.studies.compare.row import Row
 from schedgap.harness.studies.compare.run import certify
 from schedgap.harness.studies.resampling import interval_of_sums
-from schedgap.harness.studies.whatif.change import UNCHANGED, Change, of_cluster
+from schedgap.harness.studies.whatif.change import UNCHANGED, Change, columns_of, of_cluster
 from schedgap.harness.studies.whatif.row import BASE, CLUSTER, EXECUTED, LIMITS, POLICY, ChangeRow, WhatIf
 from schedgap.harness.studies.whatif.task import ChangedResult, ChangedTask, Waits
 from schedgap.heuristics import HEURISTICS
@@ -25,6 +25,7 @@ from schedgap.instances.importers.rows import list_bad
 from schedgap.instances.parameters import base_id
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
+from schedgap.instances.schema.columns import REQUESTED
 
 RAN = ("rigid.executed", "rigid.interrupted")
 """Methods that return the schedule in the log."""
@@ -47,7 +48,7 @@ def policies(instance: Instance) -> list[str]:
 
     A policy that can use limits has a parameter `estimates`; of the others, only those that know no run times count.
     """
-    asked = any(job.history and job.history.requested_s is not None for job in instance.jobs)
+    asked = any(limit is not None for limit in columns_of(instance).texts(REQUESTED))
     chosen = []
     for spec in HEURISTICS:
         if spec.paper != "rigid" or spec.problem != "rigid.flow" or spec.settings or spec.id in RAN:

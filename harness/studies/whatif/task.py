@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from schedgap.harness.engine.result import Stored, opened, typed
+from schedgap.harness.engine.task import unpacked
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.harness.studies.whatif.change import UNCHANGED, Change
 from schedgap.instances.arrays import Array, Ints
@@ -90,10 +91,10 @@ class ChangedTask(MethodTask):
     def identity(self) -> Mapping[str, Any]:
         return {**super().identity(), "change": asdict(self.change)}
 
-    @cached_property
+    @property
     def instance(self) -> Instance:
         """The changed instance."""
-        return self.change.applied(super().instance)
+        return _changed(self.fingerprint, self.packed, self.change)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -112,6 +113,12 @@ class ChangedTask(MethodTask):
             return result
         found = ChangedResult(**{**vars(result), "prices": None}, change=self.change, base=self.fingerprint)
         return replace(found, **measured(found, self.instance))
+
+
+@lru_cache(maxsize=2)
+def _changed(fingerprint: str, packed: bytes, change: Change) -> Instance:
+    """Return an instance after a change; the tasks about it follow one another."""
+    return change.applied(unpacked(fingerprint, packed))
 
 
 def measured(result: ChangedResult, instance: Instance) -> dict[str, Any]:
