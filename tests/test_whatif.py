@@ -92,7 +92,7 @@ def test_waits_and_savings_by_hand() -> None:
     assert rows["1 more G"].saved_h == 18  # nobody waits
     assert rows["1 more G"].wait_h == 0
     assert rows["1 fewer G"].status == "skipped"
-    assert "the gang of job J1 does not fit in pool G" in str(rows["1 fewer G"].reason)
+    assert rows["1 fewer G"].reason == "the gang of job J1 does not fit in pool G"
 
 
 def test_a_change_never_saves_more_than_its_cluster_allows() -> None:

@@ -17,7 +17,8 @@ from schedgap.instances.text import counted
 
 HINDSIGHT = (
     "“At most” is certified, and with hindsight: no schedule on that cluster saves more, even one that knows all "
-    "arrivals and run times. The changes themselves run online, and know neither."
+    "arrivals and run times. The changes themselves run online: they know no arrivals, and no run times unless they "
+    "say so."
 )
 
 

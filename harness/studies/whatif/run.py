@@ -236,12 +236,13 @@ def _row(
         bound_from=model,
         best_wait_h=best_h,
         best_by=best_by,
+        reason=row.reason and row.reason.removeprefix(f"rigid: {row.instance}: "),
         **{name: getattr(row, name) for name in SHARED},
         **numbers,
     )
 
 
-SHARED = ("instance", "fingerprint", "method", "status", "verified", "violations", "reason", "key")
+SHARED = ("instance", "fingerprint", "method", "status", "verified", "violations", "key")
 """Fields that a change has in common with the row of its method."""
 
 
