@@ -127,6 +127,9 @@ def test_a_log_without_limits_says_so() -> None:
     assert all(row.status == "skipped" and row.reason == "the instance has no requested times" for row in limits)
     assert "easy that knows run times" in by_change(found)
     assert "not run: time limits × 0.5" in str(blocks(found))
+    names = [row.change for row in found.rows]
+    assert len(set(names)) == len(names)  # rules with hindsight are no changes
+    assert "sjf that knows run times" in names
 
 
 def test_without_a_history_the_usual_policy_is_the_base() -> None:

@@ -172,11 +172,12 @@ def collected(found: Finished) -> WhatIf:
     certified = dict(zip((one.key for one in found.results), judged(found), strict=True))
     least = _least(found.results, certified)
     # A bound and a rule with hindsight are no rows, nor is the schedule in a log that does not record it.
-    shown = {*known, *(one.row.method for one in found.results if one.waits and one.row.method in RAN)}
+    ran = (one.row.method for one in found.results if one.waits and one.row.method in RAN)
+    shown = {(method, False) for method in (*known, *ran)} | ({(base.row.method, True)} if base else set())
     rows = [
         _row(one, certified[one.key], base, least, found.results)
         for one in found.results
-        if one.row.method in shown or one.change.limits is not None or certified[one.key].wrong
+        if (one.row.method, one.change.cluster) in shown or one.change.limits is not None or certified[one.key].wrong
     ]
     rows.sort(key=lambda row: (_PLACE.get(row.kind, 2), row.saved_h is None, -(row.saved_h or 0.0)))
     return WhatIf(
