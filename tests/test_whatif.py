@@ -252,7 +252,7 @@ lines_of = st.lists(
 
 
 @given(lines_of, st.sampled_from([("G",), ("G@a", "G@b")]))
-@settings(max_examples=25)
+@settings(max_examples=8)
 def test_bounds_follow_clusters_and_the_base_saves_nothing(lines: list[Any], pools: tuple[str, ...]) -> None:
     found, done = here(log(lines, gpus=3, pools=pools))
     assert found.ok, [row.violations or row.reason for row in found.rows if not row.ok]

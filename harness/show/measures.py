@@ -715,10 +715,10 @@ WHATIF = listed(
     Measure("saved_high_h", "to", "Upper end of the interval.", ROUGH, "h"),
     Measure("unit", "unit", "What is resampled: weeks, or days if there are too few weeks."),
     Measure("units", "units", "Number of these.", INTEGER),
-    Measure("least_wait_h", "least wait [h]", "Certified: no schedule on that cluster has a smaller mean wait.", NUMBER,
-            "h", "min", limit="at least"),
-    Measure("most_saved_h", "at most [h]", "Certified: no schedule on that cluster saves more hours against the base, "
-            "with whatever policy or knowledge.", NUMBER, "h", "max", limit="at most"),
+    Measure("least_wait_h", "least wait [h]", "Certified: no schedule on that cluster that interrupts no job has a "
+            "smaller mean wait.", NUMBER, "h", "min", limit="at least"),
+    Measure("most_saved_h", "at most [h]", "Certified: no schedule on that cluster that interrupts no job saves more "
+            "hours against the base, with whatever policy or knowledge.", NUMBER, "h", "max", limit="at most"),
     Measure("bound_from", "bound from", "The model whose certificate shows the bound."),
     Measure("best_wait_h", "with hindsight [h]", "Least mean wait of the schedules found on that cluster, those that "
             "know all run times among them.", NUMBER, "h", "min"),

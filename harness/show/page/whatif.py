@@ -16,9 +16,9 @@ from schedgap.harness.studies.whatif.row import BASE, CLUSTER, EXECUTED, LIMITS,
 from schedgap.instances.text import counted
 
 HINDSIGHT = (
-    "“At most” is certified, and with hindsight: no schedule on that cluster saves more, even one that knows all "
-    "arrivals and run times. The changes themselves run online: they know no arrivals, and no run times unless they "
-    "say so."
+    "“At most” is certified, and with hindsight: no schedule on that cluster that interrupts no job saves more, even "
+    "one that knows all arrivals and run times. The changes themselves run online: they know no arrivals, and no run "
+    "times unless they say so."
 )
 
 

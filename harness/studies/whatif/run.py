@@ -39,8 +39,11 @@ LIMIT_FACTORS = (0.5, 0.0)
 HINDSIGHT = ("rigid.sjf", "rigid.smallest_area")
 """Rules that know the run times, run on every cluster: what is possible there with hindsight, at little cost."""
 
-TIGHT = 3000
-"""Most jobs for which every cluster gets the tighter bound, too, which takes up to a second there."""
+BOUNDS = ("rigid.bound", "rigid.starts")
+"""Bounds of every cluster: one in closed form, and a tighter one on schedules that interrupt no job, as changes do."""
+
+BOUND_S = 5.0
+"""Most seconds for a bound of a cluster."""
 
 
 def policies(instance: Instance) -> list[str]:
@@ -109,21 +112,25 @@ def what_if(
     return found
 
 
-def stages(instance: Instance, wanted: str = "", **same: Any) -> Stages:
+def stages(instance: Instance, wanted: str = "", *, seed: int = 0, limits: Limits) -> Stages:
     """Return the stages: everything on the cluster as it is, then the base on other clusters, and with other limits."""
     known, sized = policies(instance), sent(instance)
+    short = replace(limits, time_limit_s=min(limits.seconds, BOUND_S))
 
     def tasks(pairs: Sequence[tuple[str, Change]]) -> Sequence[ChangedTask]:
-        return [ChangedTask(*sized, method, change=change, **same) for method, change in dict.fromkeys(pairs)]
+        return [
+            ChangedTask(*sized, method, seed, change=change, limits=short if method in BOUNDS else limits)
+            for method, change in dict.fromkeys(pairs)
+        ]
 
     def first(done: Sequence[Any]) -> Sequence[ChangedTask]:
-        return tasks([(method, UNCHANGED) for method in (*RAN, *known, *HINDSIGHT, *_bounds(instance))])
+        return tasks([(method, UNCHANGED) for method in (*RAN, *known, *HINDSIGHT, *BOUNDS)])
 
     def second(done: Sequence[Any]) -> Sequence[ChangedTask]:
         if (base := base_of(done, known, wanted)) is None or base.waits is None:
             return []
         pairs = [(limiting(base.row.method), Change(limits=factor)) for factor in LIMIT_FACTORS]
-        methods = [base.row.method, *HINDSIGHT, *_bounds(instance)]
+        methods = [base.row.method, *HINDSIGHT, *BOUNDS]
         return tasks([*pairs, *((one, change) for change in of_cluster(instance, base.waits.pools) for one in methods)])
 
     return [first, second]
@@ -135,10 +142,6 @@ def _named(name: str, known: Sequence[str]) -> str:
         if name in (one, base_id(one), base_id(one).removeprefix("rigid.")):
             return one
     raise UnknownNameError(unknown("policy of logs", name, [base_id(one).removeprefix("rigid.") for one in known]))
-
-
-def _bounds(instance: Instance) -> list[str]:
-    return ["rigid.bound", *(["rigid.intervals"] if len(instance.jobs) <= TIGHT else [])]
 
 
 def limiting(base: str) -> str:
