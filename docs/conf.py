@@ -27,6 +27,7 @@ from schedgap.harness.show.page.compare import answers
 from schedgap.harness.show.page.reproduce import notes
 from schedgap.harness.show.table import Table, of_texts, table
 from schedgap.harness.show.table import to_markdown as to_table
+from schedgap.harness.show.text import ABSENT
 from schedgap.harness.studies.reproduce.row import VERDICTS, Reproduction, kind, read_rows
 from schedgap.harness.studies.reproduce.setting import known
 from schedgap.heuristics import HEURISTICS
@@ -129,8 +130,10 @@ def reproductions(app: Sphinx) -> None:
     write(app, "verdicts.md", f"Whole:\n\n{of_verdicts(whole)}\n\nSmall:\n\n{of_verdicts(small)}\n")
 
     def verdicts(figure: str, results: Reproduction) -> str:
-        cells = [[column.cell(row) for column in columns] for row in results.of(figure)]
-        table = re.sub("(?<=[:.])(?=[a-z])", "\u200b", to_table([Table("", columns, cells)]))
+        rows = results.of(figure)
+        told = [column for column in columns if any(column.text(row) != ABSENT for row in rows)]
+        cells = [[column.cell(row) for column in told] for row in rows]
+        table = re.sub("(?<=[:.])(?=[a-z])", "\u200b", to_table([Table("", told, cells)]))
         pairs = [(f"`{which}`" if " " in which else which, what) for which, what in notes(results, known()[figure])]
         remarks = "".join(f"- {which}: {what}\n" for which, what in pairs)
         return f"**{results.verdict(figure)}**\n\n{table}\n\n{remarks}"
@@ -144,8 +147,9 @@ def reproductions(app: Sphinx) -> None:
         said = (ROOT / "reproductions" / setting.paper / "summary.md").read_text()
         what = "figures and tables" if setting.paper in PAPERS else "what is certified about public logs"
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: {what}\n\n{said}"])
+        title = f"{setting.place}: {setting.title}" if setting.paper in PAPERS else setting.title
         page.append(
-            f"## {setting.place}: {setting.title}\n\n{compared}\n\n"
+            f"## {title}\n\n{compared}\n\n"
             f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
         )
     for paper, page in pages.items():
