@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from schedgap.harness.engine.result import Stored, opened, typed
-from schedgap.harness.engine.task import unpacked
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
 from schedgap.harness.studies.whatif.change import UNCHANGED, Change
 from schedgap.instances.arrays import Array, Ints
@@ -82,6 +80,12 @@ def grouping(view: RigidView) -> tuple[str, Ints]:
     return "", np.zeros(view.size, np.int64)
 
 
+KEPT = 2
+"""Changed instances that a process keeps."""
+
+_changed: dict[tuple[str, Change], Instance] = {}
+
+
 @dataclass(frozen=True)
 class ChangedTask(MethodTask):
     """A task that runs one method after a change of the instance that it was sent."""
@@ -93,8 +97,14 @@ class ChangedTask(MethodTask):
 
     @property
     def instance(self) -> Instance:
-        """The changed instance."""
-        return _changed(self.fingerprint, self.packed, self.change)
+        """The changed instance. A process keeps the latest, since the tasks about it follow one another."""
+        key = self.fingerprint, self.change
+        if key not in _changed:
+            made = self.change.applied(super().instance)
+            while len(_changed) >= KEPT:
+                del _changed[next(iter(_changed))]
+            _changed[key] = made
+        return _changed[key]
 
     @property
     def about(self) -> dict[str, Any]:
@@ -113,12 +123,6 @@ class ChangedTask(MethodTask):
             return result
         found = ChangedResult(**{**vars(result), "prices": None}, change=self.change, base=self.fingerprint)
         return replace(found, **measured(found, self.instance))
-
-
-@lru_cache(maxsize=2)
-def _changed(fingerprint: str, packed: bytes, change: Change) -> Instance:
-    """Return an instance after a change; the tasks about it follow one another."""
-    return change.applied(unpacked(fingerprint, packed))
 
 
 def measured(result: ChangedResult, instance: Instance) -> dict[str, Any]:
