@@ -148,10 +148,7 @@ def reproductions(app: Sphinx) -> None:
         what = "figures and tables" if setting.paper in PAPERS else "what is certified about public logs"
         page = pages.setdefault(setting.paper, [f"# {heading(setting.paper)}: {what}\n\n{said}"])
         title = f"{setting.place}: {setting.title}" if setting.paper in PAPERS else setting.title
-        page.append(
-            f"## {title}\n\n{compared}\n\n"
-            f"````{{dropdown}} The setting\n```toml\n{toml}```\n````\n"
-        )
+        page.append(f"## {title}\n\n{compared}\n\n````{{dropdown}} The setting\n```toml\n{toml}```\n````\n")
     for paper, page in pages.items():
         write(app, f"figures/{paper}.md", "\n".join(page))
 
