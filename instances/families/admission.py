@@ -43,7 +43,7 @@ def rising(spec: Rising) -> Instance:
     return instance(wanted, (("w", 1, 1),), slots=2)
 
 
-class Wide(HardSpec):
+class WideJob(HardSpec):
     """A job worth 1 that takes all slots of the only worker, and for each slot a job worth `top`."""
 
     jobs: int = rule("a whole number of later jobs, 1 to 1000", ge=1, le=1000, default=10)
@@ -59,7 +59,7 @@ def all_later(given: Instance, problem: str) -> Runs:
 
 @hard(
     "admission-wide",
-    Wide,
+    WideJob,
     methods=("admission.online",),
     parameter="jobs",
     values=(1, 2, 4, 8, 16),
@@ -67,7 +67,7 @@ def all_later(given: Instance, problem: str) -> Runs:
     growth="(n − 1)·U for n jobs of values up to U",
     exponent=1.0,
 )
-def wide(spec: Wide) -> Instance:
+def wide(spec: WideJob) -> Instance:
     """Return a nearly worthless job that takes the only worker in all slots, and a valuable one for each slot.
 
     At load 0 everything is free, however long a job runs: the first job pays nothing for all slots. So the ratio is the

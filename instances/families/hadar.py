@@ -299,7 +299,7 @@ def misread(spec: Misread) -> Instance:
     return made.model_copy(update={"cluster": made.cluster.model_copy(update={"gpu_types": tuple(kinds)})})
 
 
-class Copies(HardSpec):
+class ForkedCopies(HardSpec):
     """A job that one node moves, worth 1.001, and a job worth 1 for each slot of each other node."""
 
     nodes: int = rule("nodes of a GPU each, 2 to 32", ge=2, le=32, default=6)
@@ -322,7 +322,7 @@ def node_each(instance: Instance, problem: str) -> HadarSchedule:
 
 @hard(
     "hadar-copies",
-    Copies,
+    ForkedCopies,
     methods=("hadar.hadare",),
     parameter="nodes",
     values=(2, 3, 4, 6, 8),
@@ -330,7 +330,7 @@ def node_each(instance: Instance, problem: str) -> HadarSchedule:
     growth="(N − 1)·T + 1 for N nodes and T slots, N ≤ T; with more nodes, HadarE completes nothing",
     exponent=1.0,
 )
-def copies(spec: Copies) -> Instance:
+def copies(spec: ForkedCopies) -> Instance:
     """Return a job whose copies take all nodes, though one node alone moves it, and jobs that need the others.
 
     HadarE places copies by payoff, and all copies of a job have the same, whether their node moves the job or not. The

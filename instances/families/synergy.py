@@ -60,7 +60,7 @@ def odd_one(spec: OddOne) -> Instance:
     return instance(jobs, [servers(1, CHIP, spec.gpus, float(cpus), MEMORY_GB * spec.gpus)])
 
 
-class Step(HardSpec):
+class ProgressStep(HardSpec):
     """Two jobs of one GPU each on a server of four CPUs; the odd one makes a step of `times` its fair progress."""
 
     times: int = rule("a whole number, 2 to 10^4", ge=2, le=10**4, default=10)
@@ -68,7 +68,7 @@ class Step(HardSpec):
 
 @hard(
     "synergy-step",
-    Step,
+    ProgressStep,
     methods=("synergy.tune",),
     parameter="times",
     values=(2, 4, 16, 64, 256),
@@ -76,7 +76,7 @@ class Step(HardSpec):
     growth="(X + 1)/2, for X times the fair progress just below the demand",
     exponent=1.0,
 )
-def step(spec: Step) -> Instance:
+def step(spec: ProgressStep) -> Instance:
     """Return a job of one CPU, and one that wants all four; with three, it makes `times` its fair progress already.
 
     Tune gives a job its demand or its share, and nothing between them. The demand does not fit beside the other job, so

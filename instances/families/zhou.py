@@ -290,7 +290,7 @@ def starving(spec: Starving) -> Instance:
     return instance([small] * spec.jobs + gangs, [host], kinds, types, slots=2 ** (_batches(spec.jobs) + 5))
 
 
-class Wide(HardSpec):
+class WideWorkers(HardSpec):
     """Equal jobs of one slot, which the first worker type does on all GPUs, and the second one on one."""
 
     jobs: int = rule("a whole number of jobs, 2 to 640", ge=2, le=640, default=20)
@@ -304,7 +304,7 @@ def narrow_ones(given: Instance, problem: str) -> ZhouSchedule:
 
 @hard(
     "zhou-wide",
-    Wide,
+    WideWorkers,
     methods=("zhou.ps.online", "zhou.ra.online", "zhou.ps.amaxweight", "zhou.ra.amaxweight"),
     parameter="jobs",
     values=(5, 40, 120, 240, 320),
@@ -312,7 +312,7 @@ def narrow_ones(given: Instance, problem: str) -> ZhouSchedule:
     growth="as the number of jobs; for weights, it is the number of jobs",
     exponent=1.0,
 )
-def wide(spec: Wide) -> Instance:
+def wide(spec: WideWorkers) -> Instance:
     """Return equal jobs on one server with a GPU for each, and two worker types, of which the first takes all GPUs.
 
     On an empty cluster all schedules cost nothing, and the first one found is taken ("if cost < cost_m"). So the first
