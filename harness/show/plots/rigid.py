@@ -55,7 +55,9 @@ def drawn_ladder(data: Compared) -> Drawn:
         .encode(alt.X("end:Q"), text=alt.Text("shown:N"))
         .transform_calculate(end="max(datum.low, datum.high)")
     )
-    return style.in_panels(alt.layer(bars, text), list(panels), apart=["x"]), data.n(len(names))
+    return style.in_panels(alt.layer(bars, text), list(panels), apart=["x"]), data.n(
+        sum(row.verified is True for row in data.rows)
+    )
 
 
 @figure("rigid.occupancy", "Cluster in use", of="instance")
