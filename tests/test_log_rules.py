@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedgap.harness.check import judge
+from schedgap.harness.show.page.rigid import limits_noted
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.importers import Options, import_trace
 from schedgap.instances.registry import PAPERS
@@ -274,6 +276,10 @@ GOLDEN = {
 
 def test_the_values_of_all_rules_on_a_busy_pool() -> None:
     seen, _, _ = busy()
+    assert limits_noted(seen) == "; 9 jobs ran for longer than their limit, which is raised to that"
+    assert limits_noted(replace(seen, asked=399, overran=0)) == (
+        "; 1 job has no time limit: their run times count as limits"
+    )
     for method, expected in GOLDEN.items():
         spec = HEURISTICS.get(method)
         verdict = judge(seen.instance, spec.decide(seen.instance), spec.problem, ())

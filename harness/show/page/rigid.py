@@ -220,7 +220,7 @@ def limits_noted(view: Any) -> str:
     """Return what to know about the users' time limits: how many jobs have none, or ran for longer."""
     without, notes = view.size - view.asked, []
     if without:
-        notes.append(f"{counted(without, 'job has', 'jobs have')} no time limit, and count with their run times")
+        notes.append(f"{counted(without, 'job has', 'jobs have')} no time limit: their run times count as limits")
     if view.overran:
         notes.append(f"{counted(view.overran, 'job', 'jobs')} ran for longer than their limit, which is raised to that")
     return f"; {'; '.join(notes)}" if notes else ""
