@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .basics import Data, require
-from .reading.columns import Columns
+from .reading.columns import RawColumns
 
 MOST_BYTES = 100_000_000
 """Largest size of a file, and of what it unpacks to; the log of 200,000 jobs has 39 MB."""
@@ -81,7 +81,7 @@ def instance_of(proof: Data, path: Path) -> Data:
     require(bool(named), "it names no instance: that is 64 hexadecimal digits")
     data = parsed(content(path.parent.parent / "instances" / f"{name}.json"))
     jobs = data.get("jobs")
-    return {**data, "jobs": Columns(jobs)} if isinstance(jobs, dict) else data
+    return {**data, "jobs": RawColumns(jobs)} if isinstance(jobs, dict) else data
 
 
 def printable(text: object) -> str:

@@ -105,7 +105,8 @@ def test_compare_prints_published_beside_measured_and_writes_results(command: Co
 
 @pytest.mark.parametrize("output", ["json", "csv", "markdown"])
 def test_formats_keep_standard_output_clean(command: Command, output: str) -> None:
-    args = ["compare", "--instance", "paper/oef-eq6", "--method", "oef.coop*", "--format", output, *LIGHT]
+    args = ["compare", "--instance", "paper/oef-eq6", "--method", "oef.cooperative", "--format", output, *LIGHT]
+    args += ["--method", "oef.cooperative.full"]
     result = command(*args)
     assert result.returncode == 0, result.stderr
     if output == "json":

@@ -17,7 +17,7 @@ INSIDE = "history"
 CHUNK = 10_000
 
 
-class Columns(Sequence[Data]):
+class RawColumns(Sequence[Data]):
     """The jobs of a file with columns, as objects that are made on demand."""
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -31,10 +31,10 @@ class Columns(Sequence[Data]):
     @overload
     def __getitem__(self, index: int) -> Data: ...
     @overload
-    def __getitem__(self, index: slice) -> Columns: ...
-    def __getitem__(self, index: int | slice) -> Data | Columns:
+    def __getitem__(self, index: slice) -> RawColumns: ...
+    def __getitem__(self, index: int | slice) -> Data | RawColumns:
         if isinstance(index, slice):
-            return Columns({name: column[index] for name, column in self.columns.items()})
+            return RawColumns({name: column[index] for name, column in self.columns.items()})
         at = range(len(self))[index]
         return next(iter(self[at : at + 1]))
 
