@@ -594,8 +594,11 @@ def test_missing_file_folder_and_archives(tmp_path: Path) -> None:
     with pytest.raises(InstanceError, match="a folder, not a file"):
         import_trace("itp", tmp_path)
     (tmp_path / "a.gz").write_bytes(b"\x1f\x8b\x08\x00\x00")
-    with pytest.raises(InstanceError, match=r"compressed \(gzip\); unpack it first"):
+    with pytest.raises(InstanceError, match="cannot be unpacked"):
         import_trace("itp", tmp_path / "a.gz")
+    (tmp_path / "a.zip").write_bytes(b"PK\x03\x04\x00")
+    with pytest.raises(InstanceError, match=r"compressed \(zip\); unpack it first"):
+        import_trace("itp", tmp_path / "a.zip")
     (tmp_path / "latin").write_bytes(b"job_id,caf\xe9\n")
     with pytest.raises(InstanceError, match=r"not UTF-8 text \(byte 10\)"):
         import_trace("itp", tmp_path / "latin")

@@ -316,13 +316,13 @@ SHANGHAI_S = 8 * 3600
 def pai2020_ran(table: TableLayout, rows: FileRows, options: Options) -> Instance:
     """Return the instance of a task table with its history; the job table in the same folder has the submissions."""
     path = rows.path
-    text, job_path = read_text(path), path.with_name(path.name.replace("task", "job"))
+    text, job_path = read_text(path, log=True), path.with_name(path.name.replace("task", "job"))
     check_format(path, text, table.id, table.form)
     if job_path == path or not job_path.exists():
         missing = "the job table (pai_job_table.csv for pai_task_table.csv) is not in the same folder"
         raise InstanceError(f"{path}: {missing}; it says when jobs were submitted")
     beside = rows.also(job_path)
-    tasks, submitted = table.table(rows, text), PAI_JOBS.table(beside, read_text(job_path))
+    tasks, submitted = table.table(rows, text), PAI_JOBS.table(beside, read_text(job_path, log=True))
     check_unique(beside, submitted["job_name"])
     submitted = beside.kept(submitted)
     jobs, left_out, _ = pai2020(rows, tasks, options)

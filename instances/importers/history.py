@@ -7,8 +7,9 @@ A job runs on its pool (a GPU type, or a partition) from its start to its end. R
 - **Times** without a zone are those of the option `timezone`, by default UTC. Where a clock shows a time twice, the
   reading counts by which submission, start and end are in order and as far apart as the log says (:func:`clocks`).
 - **Jobs**: several lines with one id are one job that was interrupted; if their runs overlap, they are bad. A part that
-  held other GPUs than the previous part is a separate job (``id~2``), released when the previous part ends. A job that
-  starts before its submission counts as submitted at its start.
+  held other GPUs than the previous part is a separate job (``id~2``), released when the previous part ends; so is a
+  line that was submitted after the previous one had ended, since systems use their numbers again. A job that starts
+  before its submission counts as submitted at its start.
 - **Jobs without an end** are left out and counted: what is said is about those that ended.
 - **Cluster**: the GPUs of each pool from the user, a node list, or the log's header; otherwise the largest number in
   use at once. If a log uses more GPUs than there are, a note gives the time, and the log's peak counts.
@@ -49,6 +50,15 @@ from schedgap.instances.text import amount, counted
 
 UNKNOWN = {"", "Unknown", "None", "N/A", "NaT", "null", "NULL", "nan", "NaN", "<none>", "<unknown>", "(null)", "-"}
 """Values that stand for an unknown time in logs."""
+
+SINCE_1970_S = 1e8
+"""A column with mostly larger numbers has dates as seconds since 1970."""
+
+MILLISECONDS = 1e11
+"""A column with mostly larger numbers has dates as milliseconds since 1970."""
+
+NO_DATE_S, YEAR_1_S = 14 * 3600, -62_135_596_800
+"""Dates within so many hours of 1970 in some time zone, and the first of the year 1, stand for unknown ones."""
 
 ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
 """The zone at the end of a date."""
@@ -118,7 +128,8 @@ class Log:
 def times(rows: FileRows, raw: pd.Series, options: Options) -> tuple[pd.Series, pd.Series]:
     """Return times as seconds (since 1970 if they are dates), NaN where they are unknown, and which name no zone.
 
-    Rows with a value that is no time are bad. A column holds seconds if most of its values are numbers.
+    Rows with a value that is no time are bad. A column holds seconds if most of its values are numbers, milliseconds if
+    most of these are larger than :data:`MILLISECONDS`. Among dates, those at the begin of time are unknown.
     """
     empty = raw.isin(UNKNOWN)
     if options.time_format:
@@ -135,6 +146,9 @@ def times(rows: FileRows, raw: pd.Series, options: Options) -> tuple[pd.Series, 
         values = seconds(raw)
         local = ~raw.str.contains(ZONE) if options.timezone else pd.Series(True, raw.index)
         right = "a date such as 2026-03-02T08:00:05, or seconds; for other forms, set --time-format"
+    if _mostly(values, SINCE_1970_S):
+        none = (values.abs() <= NO_DATE_S) | (values == YEAR_1_S)
+        values, empty = values.mask(none), empty | none
     rows.refuse((values.isna() & ~empty) | (values < 0) | (values > limits.MAX_HORIZON_S), raw, right)
     return values.astype(float), local
 
@@ -144,7 +158,14 @@ def _numbers(raw: pd.Series, empty: pd.Series) -> pd.Series | None:
     if 2 * int(raw.str.contains("-", regex=False).sum()) > len(raw):  # quicker to see than that these are no numbers
         return None
     numbers: pd.Series = pd.to_numeric(raw.where(~empty), errors="coerce")
-    return numbers if 2 * int((numbers >= 0).sum()) > int((~empty).sum()) else None
+    if 2 * int((numbers >= 0).sum()) <= int((~empty).sum()):
+        return None
+    return numbers / 1000 if _mostly(numbers, MILLISECONDS) else numbers
+
+
+def _mostly(values: pd.Series, low: float) -> bool:
+    """Return whether most of the known values are larger than `low`."""
+    return 2 * int((values > low).sum()) > int(values.notna().sum())
 
 
 def clocks(
@@ -400,13 +421,23 @@ def _jobs(log: Log, frame: pd.DataFrame, derived: list[str]) -> pd.DataFrame:
         same = again["id"] == again["id"].shift()
         before = again["end"].shift()
         changed = same & ((again["gpus"] != again["gpus"].shift()) | (again["type"] != again["type"].shift()))
+        later = same & (again["submit"] > before)  # numbers of jobs begin again
+        changed |= later
         part = changed.groupby(again["id"]).cumsum()
-        submit = again.groupby("id")["submit"].transform("min").where(part == 0)
-        submit = submit.fillna(before.where(changed)).groupby([again["id"], part]).transform("first")
+        submit = again.groupby(["id", part])["submit"].transform("min").where(part == 0)
+        submit = (
+            submit.fillna(before.where(before > again["submit"], again["submit"]).where(changed))
+            .groupby([again["id"], part])
+            .transform("first")
+        )
         again = again.assign(submit=submit, id=again["id"].where(part == 0, again["id"] + "~" + (part + 1).astype(str)))
         log.rows.refuse(again["id"].isin(frame["id"][~twice]), again["id"], "already the id of another job")
-        if changed.any():
-            parts = counted(int(changed.sum()), "part")
+        if later.any():
+            derived.append(
+                f"{counted(int(later.sum()), 'line')} with the id of a job that had ended before: other jobs"
+            )
+        if (changed & ~later).any():
+            parts = counted(int((changed & ~later).sum()), "part")
             derived.append(f"{parts} of jobs on other {log.unit}s than the part before: separate jobs")
         frame = log.rows.kept(pd.concat([frame[~twice], again]))
     return frame.sort_values(["submit", "start"], kind="stable")

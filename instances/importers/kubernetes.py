@@ -158,7 +158,7 @@ def recognise(line: str) -> int:
 
 def read(rows: FileRows, options: Options) -> Instance:
     """Return the instance of a list (see :func:`schedgap.instances.importers.import_trace`)."""
-    text, rows.at = read_text(rows.path), "item"
+    text, rows.at = read_text(rows.path, log=True), "item"
     check_format(rows.path, text, "kubernetes", WANTED)
     return history.to_instance(log_of(rows, objects(rows, text), options), options)
 

@@ -103,7 +103,7 @@ def recognise(line: str) -> int:
 
 def read(rows: FileRows, options: Options) -> Instance:
     """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
-    text = read_text(rows.path, whole=False)
+    text = read_text(rows.path, log=True)
     check_records(rows.path, text, "lsf", recognise, WANTED)
     return history.to_instance(log_of(rows, text, options), options)
 

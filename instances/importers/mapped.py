@@ -23,6 +23,7 @@ from schedgap.instances.importers.sacct import hosts
 from schedgap.instances.importers.table import first_line, framed, header_of, lines_of, quoted, read_text
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Instance
+from schedgap.instances.text import counted
 
 HELD = {"gpus": "GPU", "cpus": "CPU", "cores": "core", "nodes": "node", "processors": "processor"}
 """Columns with the size of a job, and the unit."""
@@ -35,7 +36,7 @@ KNOWN = (
 
 def read_as(format: str, columns: Mapping[str, str], rows: FileRows, options: Options) -> Instance:
     """Return the instance of a log in `format`, whose columns are mapped by `columns`."""
-    lines = table(rows, read_text(rows.path), columns)
+    lines = table(rows, read_text(rows.path, log=True), columns)
     return history.to_instance(log_of(format, rows, lines, columns, options), options)
 
 
@@ -86,7 +87,9 @@ def log_of(
         numbers = pd.to_numeric(said[name], errors="coerce")
         rows.refuse(~((numbers >= 0) & (numbers < np.inf)), said[name], "a number, 0 or more")
         frame[name] = numbers
-    frame["gpus"] = frame[held]
+    if shared := int((frame[held] % 1 > 0).sum()):
+        notes.append(f"gangs of {counted(shared, 'job')} rounded up to whole {HELD[held]}s, which no other job shares")
+    frame["gpus"] = np.ceil(frame[held])
     if "server" in lines:
         frame["hosts"] = lines["server"].map(lambda text: dict.fromkeys(hosts(text), 0))
     if "start" not in lines:
@@ -96,5 +99,5 @@ def log_of(
     reasons = {history.NEVER_STARTED: frame["start"].isna(), history.STILL_RUNNING: frame["end"].isna()}
     frame = rows.leave(frame, reasons | {NO_GPU.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0})
     rows.refuse(frame["submit"].isna(), said["submit"].reindex(frame.index), history.NEEDED)
-    dates = bool((frame["submit"] > 1e8).all())
+    dates = bool((frame["submit"].dropna() > history.SINCE_1970_S).all())
     return history.Log(format, rows, frame, tuple(notes), HELD[held], dates=dates)

@@ -89,7 +89,7 @@ def read(rows: FileRows, options: Options) -> Instance:
 
 def parsed(rows: FileRows) -> dict[int, LoggedJob]:
     """Return the valid jobs of a file by their number in it, from 1; the others are bad."""
-    text, rows.at = read_text(rows.path), "record"
+    text, rows.at = read_text(rows.path, log=True), "record"
     check_format(rows.path, text, "philly_json", "the file is a JSON list of jobs")
     log, problems = {}, {}
     try:

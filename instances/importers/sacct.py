@@ -65,6 +65,8 @@ COUNTS = {"gpus": (), "cpus": ("NCPUS", "AllocCPUS", "ReqCPUS"), "nodes": ("NNod
 UNITS = {"gpus": "GPU", "cpus": "CPU", "nodes": "node"}
 TRES = {"cpus": re.compile(r"(?:^|,)cpu=(\d+)"), "nodes": re.compile(r"(?:^|,)node=(\d+)")}
 GPUS = re.compile(r"(?:^|,)gres/gpu(?::([^=,]+))?=(\d+)")
+UNCOUNTED = re.compile(r"gres/gpu(?::[^=,]+)?=(?!\d+(?:,|$))")
+"""GPUs whose number is no whole number."""
 GRES = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?::([^:,(]+))?(?::(\d+))?(?=[,(]|$)")
 HET = re.compile(r"\+\d+$")
 JOB = re.compile(r"\d+(_(\d+|\[.*\]))?(\+\d+)?(\.\S+)?")
@@ -102,6 +104,9 @@ USED = {
 }
 """Columns that are read."""
 
+OTHER = "other"
+"""Type of GPUs that a job holds beside those whose type the log states."""
+
 UNIT_SEPARATOR = "\x1f"
 HOSTS = re.compile(r"([^,\[\]]*)(?:\[([\d,-]+)\])?([^,\[\]]*)(?:,|$)")
 WANTED = "the header of sacct -P has JobID, Submit, Start, End and AllocTRES, ReqTRES, NCPUS or NNodes"
@@ -123,7 +128,7 @@ def recognise(line: str) -> int:
 
 def read(rows: FileRows, options: Options) -> Instance:
     """Return the instance of a log (see :func:`schedgap.instances.importers.import_trace`)."""
-    text = read_text(rows.path)
+    text = read_text(rows.path, log=True)
     check_format(rows.path, text, "sacct", WANTED)
     lines = from_json(rows, text) if text.lstrip().startswith("{") else table(rows, text)
     return history.to_instance(log_of(rows, lines, options), options)
@@ -226,13 +231,16 @@ def rejoined(header: Sequence[str], fields: Sequence[str], delimiter: str) -> li
 
 def from_json(rows: FileRows, text: str) -> pd.DataFrame:
     """Return the columns of ``sacct --json`` as ``sacct -P`` prints them, indexed by the number of the job."""
-    try:
-        log = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InstanceError(f"{rows.path}: not valid JSON: {one_line(error)}") from None
-    jobs = log.get("jobs")
-    if not isinstance(jobs, list) or not jobs:
-        raise InstanceError(f"{rows.path}: jobs = {shown(jobs)}: the jobs that sacct --json prints, one or more")
+    jobs: list[Any] = []
+    at, decoder = 0, json.JSONDecoder()
+    while begins := re.compile(r"\S").search(text, at):  # one object for each call of sacct
+        try:
+            log, at = decoder.raw_decode(text, begins.start())
+        except (ValueError, RecursionError) as error:
+            raise InstanceError(f"{rows.path}: not valid JSON: {one_line(error)}") from None
+        more = log.get("jobs") if isinstance(log, dict) else None
+        if not isinstance(more, list) or not (jobs := jobs + more):
+            raise InstanceError(f"{rows.path}: jobs = {shown(more)}: the jobs that sacct --json prints, one or more")
     rows.at = "record"
     rows.begin(range(1, len(jobs) + 1), lambda number: json.dumps(jobs[number - 1]))
     lines, told = {}, {}
@@ -369,7 +377,11 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
         where = "interrupted for as long in the middle of the run, since the log does not say when"
         notes.append(f"{counted(interrupted, 'job')} suspended: {where}; bounds hold wherever it was")
     frame = requeued(together(rows, history.once(rows, rows.kept(frame), "JobID"), options, notes), notes)
-    dates = rows.at == "record" or not lines["Submit"].str.isdigit().all() or bool((frame["submit"] > 1e8).all())
+    dates = (
+        rows.at == "record"
+        or not lines["Submit"].str.isdigit().all()
+        or bool((frame["submit"].dropna() > history.SINCE_1970_S).all())
+    )
     notes += ["times without a zone count as UTC"] if options.timezone is None and dates and rows.at == "line" else []
     return history.Log("sacct", rows, frame, tuple(notes), unit, dates=dates)
 
@@ -439,9 +451,10 @@ def resources(
         ]
         tres = tres.mask(lacks, pd.Series(held, lines.index[lacks], dtype=object))
     gpus = [_gpus(text) for text in tres]
-    resource = options.resource or ("gpus" if any(number for number, _ in gpus) else "")
+    resource = options.resource or ("gpus" if any(number > 0 for number, _ in gpus) else "")
     numbers = pd.Series([number for number, _ in gpus], lines.index)
     types = pd.Series([name for _, name in gpus], lines.index, dtype=object)
+    rows.refuse(numbers < 0, tres.rename("AllocTRES"), "GPUs as gres/gpu=4 or gres/gpu:a100=4")
     if resource == "gpus" or lines.empty:
         named = set(types) - {""}
         untyped = (types == "") & (numbers > 0)
@@ -478,12 +491,17 @@ def gres(text: str, nodes: int) -> str:
 
 @lru_cache(maxsize=10_000)
 def _gpus(tres: str) -> tuple[int, str]:
-    """Return the number of GPUs in a TRES string, and their type; a mix of types counts as a type (``a100+v100``)."""
+    """Return the number of GPUs in a TRES string, and their type; a mix of types counts as a type (``a100+v100``).
+
+    The number is -1 if it cannot be read.
+    """
+    if UNCOUNTED.search(tres):
+        return -1, ""
     entries = GPUS.findall(tres)
     typed = [(name, int(number)) for name, number in entries if name and int(number)]
-    if typed:
-        return sum(number for _, number in typed), "+".join(sorted({name for name, _ in typed}))
-    return sum(int(number) for _, number in entries), ""
+    total, named = sum(int(number) for name, number in entries if not name), sum(number for _, number in typed)
+    rest = [OTHER] if typed and total > named else []  # Slurm may account only some types
+    return max(total, named), "+".join(sorted({name for name, _ in typed}) + rest)
 
 
 def requeued(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
@@ -492,10 +510,12 @@ def requeued(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     again = frame.groupby("id")
     before, ended = again["status"].shift(), again["end"].shift()
     fresh = before.notna() & ~before.isin(["PREEMPTED", "SUSPENDED"])
-    if not fresh.any():
+    if not before.notna().any():
         return frame.sort_index()
     attempt = fresh.groupby(frame["id"]).cumsum()
-    notes.append(f"{counted(int(fresh.sum()), 'requeue')}: separate jobs, released when the previous attempt has ended")
+    if again_released := int(fresh.sum()):
+        requeues = counted(again_released, "requeue")
+        notes.append(f"{requeues}: separate jobs, released when the previous attempt has ended")
     names = frame["id"].where(attempt == 0, frame["id"] + "#" + (attempt + 1).astype(str))
     submit = frame["submit"].where(~fresh, np.fmax(frame["submit"], ended)).groupby(names).transform("first")
     return frame.assign(id=names, submit=submit).sort_index()

@@ -14,18 +14,15 @@ Each line has eighteen numbers, −1 for unknown ones; lines that begin with ``;
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 
 import pandas as pd
 
 from schedgap.instances import canonical
-from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.history import Log, to_instance
 from schedgap.instances.importers.registry import Options
 from schedgap.instances.importers.rows import FileRows
-from schedgap.instances.importers.table import check_format, check_unique, decoded, framed, lines_of, single
+from schedgap.instances.importers.table import check_format, check_unique, decoded, framed, lines_of, single, unpacked
 from schedgap.instances.schema import Instance
 from schedgap.instances.text import counted
 
@@ -50,16 +47,7 @@ def recognise(line: str) -> int:
 def read(rows: FileRows, options: Options) -> Instance:
     """Return the instance of a log, gzipped or not (see :func:`schedgap.instances.importers.import_trace`)."""
     path = rows.path
-    content = canonical.read_bytes(path)
-    if content[:2] == b"\x1f\x8b":
-        max_bytes = canonical.MAX_FILE_MB * 1_000_000
-        try:
-            with gzip.open(path) as file:
-                content = file.read(max_bytes + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InstanceError(f"{path}: cannot be unpacked: {error}") from None
-        if len(content) > max_bytes:
-            raise InstanceError(f"{path}: unpacks to more than the limit of {canonical.MAX_FILE_MB} MB")
+    content = unpacked(path, canonical.read_bytes(path)).replace(b"\x00", b"")
     # Names in the archive's headers are in various encodings.
     text = decoded(path, content, "latin-1", "lines of 18 numbers")
     check_format(path, text, "swf", "a line has 18 numbers, a header begins with ;")
@@ -142,9 +130,14 @@ def without_summaries(rows: FileRows, lines: pd.DataFrame) -> pd.DataFrame:
         return once
     parts = lines[part]
     summed = once["job"].isin(parts["job"])
-    submit = parts.groupby("job")["submit"].transform("min")
-    # A later part is submitted when the previous one has ended, and its wait counts from there.
+    # Of the standard's parts, only the first has a submission; other logs give each part one, at the end of the part
+    # before. A wait counts from the submission or, without one, from the end of the part before.
+    told = parts["submit"].where(parts["submit"] >= 0)
+    wait = parts["wait"].where(parts["wait"] >= 0)
+    since = [parts["job"], told.notna().groupby(parts["job"]).cumsum()]
+    took = (wait + parts["run"]).groupby(since).cumsum() - parts["run"]
+    submit = told.groupby(parts["job"]).transform("min")
+    began = told.groupby(since).transform("first").fillna(submit) + took
     alone = rows.leave(once, {"they sum up parts that have their own lines": summed})
-    began = parts["submit"] + parts["wait"].where(parts["wait"] >= 0)
-    split = parts.assign(submit=submit, wait=began - submit)
+    split = parts.assign(submit=submit.fillna(-1), wait=began - submit)
     return pd.concat([alone, split]).fillna({"wait": -1}).sort_index()

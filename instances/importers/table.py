@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isnan
@@ -14,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from schedgap.instances import canonical
 from schedgap.instances.canonical import read_bytes, shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers.registry import IMPORTERS, MAX_DURATION_S, MAX_GANG, TraceJob
@@ -30,7 +34,10 @@ LARGEST = 1e13
 LOOK_AHEAD = 10_000
 """Characters of a file by which its format is recognised; a JSON log may be one line of 100 MB."""
 
-COMPRESSED = {b"\x1f\x8b": "gzip", b"PK": "zip", b"BZ": "bzip2", b"\xfd7": "xz", b"(\xb5": "zstd"}
+COMPRESSED = {b"PK": "zip", b"BZ": "bzip2", b"\xfd7": "xz", b"(\xb5": "zstd"}
+WESTERN = "western"
+"""Name of the way to decode bytes that are no UTF-8."""
+
 LONGEST = 1000
 """Most lines of a row that free text or a quoted field breaks."""
 
@@ -84,19 +91,48 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
 """Rules for GPUs, iterations, run times in seconds, and arrivals in the format's unit, which all formats share."""
 
 
-def read_text(path: Path, whole: bool = True) -> str:
-    """Return the text of a trace; raise `InstanceError` if it is too long, empty, compressed, or not UTF-8 text.
+def read_text(path: Path, log: bool = False) -> str:
+    """Return the text of a trace, gzipped or not; raise `InstanceError` if it is too long, empty, or no UTF-8 text.
 
-    If the file need not be `whole`, bytes that are no text are replaced: names in other encodings, and the zeros that
-    a crash leaves in a log.
+    Of a `log`, every byte is text: UTF-16 by its mark, else UTF-8, and Windows-1252 where that is not valid, so that
+    different names stay different. Zeros, which a crash leaves in a log, and marks of encodings are dropped.
     """
-    content = read_bytes(path)
+    content = unpacked(path, read_bytes(path))
     kind = COMPRESSED.get(content[:2])
     if kind is not None and b"\x00" in content:
         raise InstanceError(f"{path}: the file is compressed ({kind}); unpack it first")
-    if not whole:
-        content = content.replace(b"\x00", b"").decode("utf-8-sig", "replace").encode()
+    if log:
+        wide = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        text = content.decode("utf-16", "replace") if wide else content.decode("utf-8", WESTERN)
+        content = re.sub("[\x00\ufeff]", "", text).encode()
     return decoded(path, content, "utf-8-sig", "a header and one or more lines")
+
+
+def unpacked(path: Path, content: bytes) -> bytes:
+    """Return the content of a file, unpacked if it is gzipped; raise `InstanceError` if that fails or is too much."""
+    if not content.startswith(b"\x1f\x8b"):
+        return content
+    max_bytes = canonical.MAX_FILE_MB * 1_000_000
+    try:
+        with gzip.open(io.BytesIO(content)) as file:
+            content = file.read(max_bytes + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InstanceError(f"{path}: cannot be unpacked: {error}") from None
+    if len(content) > max_bytes:
+        raise InstanceError(f"{path}: unpacks to more than the limit of {canonical.MAX_FILE_MB} MB")
+    return content
+
+
+def _western(error: UnicodeError) -> tuple[str, int]:
+    """Return the characters that bytes have in Windows-1252 (in Latin-1 where it has none), and where they end."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    named = (bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byte in wrong)
+    return "".join(named), error.end
+
+
+codecs.register_error(WESTERN, _western)
 
 
 def decoded(path: Path, content: bytes, encoding: str, wanted: str) -> str:
