@@ -96,9 +96,9 @@ def test_a_file_with_columns_is_read_by_programs_and_certificates(rows: Any, tmp
         ({"id": ["a", "b"], "gpus": [1, 0], "epochs": [1, 1]}, "jobs[1].gpus = 0: a job needs at least one GPU"),
         ({"id": ["a", "b"], "gpus": [1, 9], "epochs": [1, 1]}, "jobs[1].gpus = 9: a gang fits on the 4 GPUs"),
         ({"id": ["a", "a"], "gpus": [1, 1], "epochs": [1, 1]}, "jobs[1].id = a: already used by jobs[0]; each id"),
-        ({"id": ["a"], "gpus": [1, 1]}, "jobs = columns id, gpus: lists of equal length"),
+        ({"id": ["a"], "gpus": [1, 1]}, "jobs = columns id, gpus: a list of jobs, or columns: lists of equal length"),
         ({"id": ["a"], "speed": [1]}, "jobs.speed = a column: known: id"),
-        ({"id": "ab", "gpus": [1, 1]}, "jobs = columns id, gpus: lists of equal length"),
+        ({"id": "ab", "gpus": [1, 1]}, "jobs = columns id, gpus: a list of jobs, or columns: lists of equal length"),
     ],
 )
 def test_columns_of_a_file_are_validated(columns: Any, told: str) -> None:

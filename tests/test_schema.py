@@ -268,7 +268,7 @@ ERRORS: list[tuple[Change, str]] = [
         'published[0].value[0][0] = "x": input should be a valid number (and 2 more)',
     ),
     (top(jobs=[]), "jobs = []: an instance has jobs, or tenants with job types"),
-    (top(jobs={}), "jobs = {}: input should be a valid array"),
+    (top(jobs={}), "jobs = {}: a list of jobs, or columns: lists of equal length, one of them of ids"),
     (top(jobs=[5]), "jobs[0] = 5: input should be an object"),
     (top(schema_version=2), "schema_version = 2: input should be 1"),
     (top(title="a\x00"), 'title = "a\\u0000": text without control characters'),

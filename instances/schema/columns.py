@@ -149,7 +149,8 @@ class JobTable(Sequence[Job]):
         if wrong := [name for name in columns if name not in DEFAULTS]:
             raise violation(f"jobs.{wrong[0]}", "a column", f"known: {', '.join(DEFAULTS)}")
         if "id" not in sizes or len(found := set(sizes.values())) > 1 or -1 in found:
-            raise violation("jobs", f"columns {', '.join(columns)}", "lists of equal length, one of them of ids")
+            right = "a list of jobs, or columns: lists of equal length, one of them of ids"
+            raise violation("jobs", f"columns {', '.join(columns)}" if columns else "{}", right)
         plain, rows = PlainJobs(columns), []
         for first in range(0, len(plain), CHUNK):
             try:
