@@ -154,3 +154,14 @@ def test_a_line_of_unknown_submission(tmp_path: Path) -> None:
     found = read(tmp_path, "swf", "; MaxProcs: 8\n1 0 0 50 8 -1 -1 8 9000 -1 1 1 1 1 1 1 -1 -1\n" + other)
     assert len(found.jobs) == 1
     assert "1 of 2 lines left out: their submission is not known" in found.derived
+
+
+def test_a_pod_on_a_part_of_a_gpu_is_said_to_hold_a_whole_one(tmp_path: Path) -> None:
+    head = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+    )
+    pods = [f"pod-{n},8000,30517,{n},{milli},,LS,Succeeded,0,60,10" for n, milli in ((0, 0), (1, 500), (2, 1000))]
+    never = "pod-3,8000,30517,1,500,,LS,Failed,0,30,"
+    found = read(tmp_path, "openb", "\n".join([head, *pods, never]))
+    assert [job.gpus for job in found.jobs] == [1, 2]
+    assert "gangs of 1 job rounded up to whole GPUs, which no other job shares" in found.derived

@@ -74,7 +74,10 @@ def table(rows: FileRows, text: str, columns: Mapping[str, str]) -> pd.DataFrame
 def log_of(
     format: str, rows: FileRows, lines: pd.DataFrame, columns: Mapping[str, str], options: Options
 ) -> history.Log:
-    """Return the log in the lines of a table; messages name its columns as the file does."""
+    """Return the log in the lines of a table; messages name its columns as the file does.
+
+    A column ``milli`` has the thousandths of its only GPU that a job uses.
+    """
     notes: list[str] = []
     said = {name: lines[name].rename(column) for name, column in columns.items()}
     frame = lines.assign(id=lines["id"] if "id" in lines else [f"line {line}" for line in lines.index])
@@ -87,8 +90,9 @@ def log_of(
         numbers = pd.to_numeric(said[name], errors="coerce")
         rows.refuse(~((numbers >= 0) & (numbers < np.inf)), said[name], "a number, 0 or more")
         frame[name] = numbers
-    if shared := int((frame[held] % 1 > 0).sum()):
-        notes.append(f"gangs of {counted(shared, 'job')} rounded up to whole {HELD[held]}s, which no other job shares")
+    part = frame[held] % 1 > 0
+    if "milli" in lines:
+        part |= (frame[held] == 1) & pd.to_numeric(lines["milli"], errors="coerce").between(1, 999)
     frame["gpus"] = np.ceil(frame[held])
     if "server" in lines:
         frame["hosts"] = lines["server"].map(lambda text: dict.fromkeys(hosts(text), 0))
@@ -98,6 +102,8 @@ def log_of(
         frame["end"] = frame["start"] + frame["duration"]
     reasons = {history.NEVER_STARTED: frame["start"].isna(), history.STILL_RUNNING: frame["end"].isna()}
     frame = rows.leave(frame, reasons | {NO_GPU.replace("GPUs", f"{HELD[held]}s"): frame["gpus"] == 0})
+    if shared := int(part.reindex(frame.index).sum()):
+        notes.append(f"gangs of {counted(shared, 'job')} rounded up to whole {HELD[held]}s, which no other job shares")
     rows.refuse(frame["submit"].isna(), said["submit"].reindex(frame.index), history.NEEDED)
     dates = bool((frame["submit"].dropna() > history.SINCE_1970_S).all())
     return history.Log(format, rows, frame, tuple(notes), HELD[held], dates=dates)
