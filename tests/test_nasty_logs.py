@@ -165,3 +165,12 @@ def test_a_pod_on_a_part_of_a_gpu_is_said_to_hold_a_whole_one(tmp_path: Path) ->
     found = read(tmp_path, "openb", "\n".join([head, *pods, never]))
     assert [job.gpus for job in found.jobs] == [1, 2]
     assert "gangs of 1 job rounded up to whole GPUs, which no other job shares" in found.derived
+
+
+def test_each_of_two_joined_workload_files_has_its_own_start(tmp_path: Path) -> None:
+    def swf(job: int, epoch: int) -> str:
+        return f"; UnixStartTime: {epoch}\n; MaxProcs: 8\n{job} 5 10 60 8 -1 -1 8 9000 -1 1 1 1 1 1 1 -1 -1\n"
+
+    found = read(tmp_path, "swf", swf(1, 10**9) + swf(2, 10**9 + 1000))
+    assert found.began_s == 10**9 + 5
+    assert runs(found) == [(0, ((10, 70),), 8), (1000, ((1010, 1070),), 8)]

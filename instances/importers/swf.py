@@ -9,7 +9,7 @@ Each line has eighteen numbers, −1 for unknown ones; lines that begin with ``;
 - lines with status 2 (continued), 3 and 4 (last part, completed or failed) are the runs of a job; its summary line is
   then left out
 - requested time, user, and queue (or partition, if there are several) are kept; dependencies (preceding job) are not
-- with UnixStartTime, times are dates
+- with UnixStartTime, times are dates; in joined logs, that of the header above a line counts
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def log_of(rows: FileRows, text: str, options: Options) -> Log:
         notes.append("the log has no waiting times, so that only its workload is known, not how it ran")
     lines = rows.leave(lines, reasons)
     start = (lines["submit"] + lines["wait"]).where(lines["wait"] >= 0)
-    epoch = float(header["UnixStartTime"]) if re.fullmatch(r"\d{1,11}", header.get("UnixStartTime", "")) else 0.0
+    epoch = epochs(text, lines.index)
     several = len(set(lines["partition"]) - {-1.0}) > 1
     named = {float(n): name for n, name in PARTITION.findall(text)}
     place = lines["partition" if several else "queue"]
@@ -117,7 +117,23 @@ def log_of(rows: FileRows, text: str, options: Options) -> Log:
     sizes = {name: int(header[name]) for name in ("MaxProcs", "MaxNodes") if header.get(name, "").isdigit()}
     name = next((name for name, number in sizes.items() if number > 0), None)
     capacity = {"": sizes[name]} if name and not options.by_partition else None
-    return Log("swf", rows, frame, tuple(notes), "processor", capacity, f"{name} of the header", epoch > 0)
+    return Log(
+        "swf", rows, frame, tuple(notes), "processor", capacity, f"{name} of the header", bool((epoch > 0).all())
+    )
+
+
+def epochs(text: str, index: pd.Index) -> pd.Series:
+    """Return the UnixStartTime above each line, else the first, 0 if there is none; joined logs have several."""
+    found: dict[int, float] = {}
+    if "UnixStartTime" in text:
+        stated = ((number, DIRECTIVE.match(line)) for number, line in enumerate(lines_of(text), 1) if line[:1] == ";")
+        found = {
+            number: float(directive[2])
+            for number, directive in stated
+            if directive and directive[1] == "UnixStartTime" and re.fullmatch(r"\d{1,11}", directive[2])
+        }
+    above = pd.Series(found, dtype=float).reindex(index.union(list(found))).ffill().bfill()
+    return above.reindex(index).fillna(0.0)
 
 
 def without_summaries(rows: FileRows, lines: pd.DataFrame) -> pd.DataFrame:
