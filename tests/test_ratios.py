@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,9 @@ from schedgap.harness.studies.adversary.families import (
 )
 from schedgap.harness.studies.audit.lab import ClaimLab, certified, measured
 from schedgap.harness.studies.audit.row import Audit
+from schedgap.harness.studies.compare import task
 from schedgap.harness.studies.compare.methods import find_spec
+from schedgap.harness.studies.compare.run import compare_here
 from schedgap.heuristics.hadar.duality import dual_objective, earned, loads, shown
 from schedgap.heuristics.hadar.prices import guarantee, prices
 from schedgap.heuristics.zhou.batches import Way, maxweight
@@ -349,3 +352,13 @@ def test_ratios_found_by_hand(data_dir: Path, name: str, online: str, best: str 
     value = rows[best].objective if best else answer(HARD.get("zhou-blockers"), instance, problem)
     assert row.replace(best_objective=value).ratio_at_least >= least
     assert row.refuted is None
+
+
+def test_a_decision_that_violates_a_rule_states_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guarantee is about decisions that satisfy all rules."""
+    case, chosen = load("family/zhou-lone?doublings=4"), ["zhou.ra.online"]
+    (right,) = compare_here(case, chosen, probes=False).rows
+    assert right.guarantee == "4α = 16"
+    monkeypatch.setattr(task, "judge", lambda *args: replace(judge(*args), violations=("a rule is broken",)))
+    (wrong,) = compare_here(case, chosen, probes=False).rows
+    assert (wrong.verified, wrong.guarantee, wrong.guarantee_factor) == (False, None, None)

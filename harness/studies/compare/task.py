@@ -249,6 +249,8 @@ def _run(task: MethodTask, spec: Spec, options: SolveOptions) -> MethodResult:
         metrics=dict(verdict.metrics),
         check_s=clock.now() - began,
     )
+    if violations:  # a guarantee is about decisions that satisfy all rules
+        row = row.replace(guarantee=None, guarantee_factor=None)
     return replace(result, row=row, decided=plain(asked(task.instance.published, verdict.quantities)))
 
 
