@@ -49,8 +49,9 @@ def test_what_is_written_reads_back_with_the_same_objective(case: str, tmp_path:
     reference, methods = CASES[case]
     found = compare_here(load(reference), methods, limits=Limits(nodes=1))
     count, without = decisions.save(found, tmp_path)
-    assert (count, without) == (len(found.rows), [])
-    for row in found.rows:
+    rows = [row for row in found.rows if row.status != "skipped"]
+    assert (count, without) == (len(rows), [])
+    for row in rows:
         files = sorted(tmp_path.glob(f"{row.method.replace('?', '_')}.*"))
         files = [file for file in files if file.stem == row.method.replace("?", "_")]
         again = verify(reference, row.problem, files, bound=False).rows

@@ -292,7 +292,11 @@ UNUSED = {
         "owner": "only strategy-proofness is about whole tenants",
         "true_speedups": "methods decide by what is reported; the true total is the checker's",
     },
-    "rigid": {"requested": "EASY finds the same starts here"},
+    "rigid": {
+        "requested": "EASY finds the same starts here",
+        "asked": "whether there are limits decides which rules run",
+        "overran": "a note below the ladder counts jobs that ran longer than their limit",
+    },
     "synergy": {
         **JOBS,
         "workload.rates": "`profiles` has the rates",

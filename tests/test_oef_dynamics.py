@@ -555,7 +555,7 @@ CAPPED = "oef.gavel?row_cap=true"
 def rows_of(instance: Instance, *policies: str) -> dict[str, SimulationRow]:
     """Simulate half a day of rounds under these policies in this process; return verified rows."""
     rules = Rules(restart_s=10.0, until_s=HALF_A_DAY)
-    tasks = (SimulationTask(sent(instance)[0], instance.name, "", policy, 0, rules) for policy in policies)
+    tasks = (SimulationTask(*sent(instance), policy, 0, rules) for policy in policies)
     rows = {task.policy: task.run().row for task in tasks}
     assert all(row.verified for row in rows.values()), rows
     return rows

@@ -298,7 +298,9 @@ def test_commands_end_with_1_if_a_row_states_a_guarantee_that_a_verified_decisio
     grid = tmp_path / "grid.toml"
     grid.write_text(f'title = "t"\ninstances = ["{CHAIN}"]\nmethods = ["hadar.liar", "{ARGUMENT}"]\n')
     swept = command("sweep", str(grid), *given)
-    sought = command("adversary", "--heuristic", "hadar.liar", "--tries", "3", "--jobs", "1", *given)
+    sought = command(
+        "adversary", "--heuristic", "hadar.liar", "--tries", "3", "--most-jobs", "40", "--jobs", "1", *given
+    )
     for done in (compared, swept, sought):
         assert done.returncode == 1, done.stdout + done.stderr
         assert "REFUTED" in done.stdout + done.stderr

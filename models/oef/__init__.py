@@ -76,7 +76,7 @@ unenvied(
     source="OEF §4.2.2, eq. (10); PDHG with restarts (Lu and Yang 2024), settled by premiums",
     kind="matheuristic",
     procedure=by_first_order,
-    too_large=_few,
+    skip=_few,
 )(printed.build_cooperative)
 fair("oef.maxmin", source="OEF §2.3.3, max-min fairness", kind="baseline")(printed.build_maxmin)
 fair(

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -37,6 +36,7 @@ from schedgap.heuristics.simulator.gangs import GangOptions, in_order
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.generate import FAMILIES, Family, GeneratorSpec, Streams, generate
 from schedgap.instances.importers import IMPORTERS, ImporterSpec, Options
+from schedgap.instances.importers.rows import FileRows
 from schedgap.instances.random_instances import RANDOM, RandomSpec
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, Job, ServerGroup, rule
@@ -266,10 +266,10 @@ def shortest_first(lab: ClaimLab) -> str:
     return f"{lab.tested} random instances"
 
 
-def hours_of(path: Path, options: Options) -> Instance:
+def hours_of(rows: FileRows, options: Options) -> Instance:
     """Read an instance from a file that has the hours of one job per line."""
-    hours = [float(line) for line in path.read_text().splitlines()]
-    return Instance(name=options.name or path.stem, **parts(np.array(hours)))
+    hours = [float(line) for line in rows.path.read_text().splitlines()]
+    return Instance(name=options.name or rows.path.stem, **parts(np.array(hours)))
 
 
 IMPORTERS.register(

@@ -282,7 +282,7 @@ def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
 
 
 def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
-    """Return tasks for bounds that verified decisions lack: for each problem, the cheapest model not yet skipped.
+    """Return tasks for bounds that verified decisions lack: for each problem, the cheapest model that is not skipped.
 
     A method that is made for a narrower problem needs the bound of that one, too. One bound per problem is enough for
     all seeds and limits; the model runs with those of the instance's first task.
@@ -296,6 +296,8 @@ def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list
         lacking = [row.problem] * (row.best_bound is None) + [row.aims] * bool(row.aims and row.loss is None)
         for problem in lacking:
             for spec in bounding(row.paper, problem):
+                if spec.skip(spec.view(first[row.fingerprint].instance)):
+                    continue
                 place = row.fingerprint, spec.id
                 if place not in status:
                     missing[place] = replace(first[row.fingerprint], method=spec.id, helps=True)
