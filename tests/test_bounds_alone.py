@@ -96,7 +96,9 @@ def test_a_model_that_was_skipped_gives_way_to_the_next() -> None:
 def test_every_model_of_the_narrower_problem_has_its_turn() -> None:
     """A method for a narrower problem needs the bound of that one, too, which may be that of its last model."""
     task = MethodTask(*sent(sg.load("paper/oef-eq1")), "oef.rounding")
-    models = [spec for spec in bounding("oef", HEURISTICS.get("oef.rounding").aims) if not spec.skip(spec.view(EQ1))]
+    models = [
+        spec for spec in bounding("oef", HEURISTICS.get("oef.rounding").aims) if not spec.skip(spec.view(sg.load(EQ1)))
+    ]
     assert len(models) > len(bounding("oef", HEURISTICS.get("oef.rounding").problem))
     decided = MethodResult(task.blank_row(status="feasible", objective=1.0, verified=True))
     done, asked = [decided], []
