@@ -18,6 +18,7 @@ from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import Allocation, OefView, efficiency, matrix_view, merged, replicated
 from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, Session, Solution, SolveOptions
+from schedgap.models.oef import envy
 from schedgap.models.oef.envy import settled
 from schedgap.models.oef.lazy import lazy_cooperative, merged_cooperative
 from schedgap.models.oef.printed import build_gavel, decode, least_over_optima, pareto_gain
@@ -254,6 +255,18 @@ def test_whatever_is_settled_is_envy_free(view: OefView, seed: int, efficient: b
     assert verdict.violations == ()
     if efficient:
         assert verdict.objective >= 0.95 * optimum("oef.cooperative", view)
+
+
+@given(views(), st.integers(0, 2**32 - 1))
+def test_premiums_that_do_not_settle_leave_everybody_the_best_of_all_bundles(view: OefView, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    exchanged = models.oracle("oef.cooperative", view).devices[rng.permutation(view.size)]
+    devices = exchanged * rng.uniform(0.98, 1.02, exchanged.shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(envy, "STAGES", 1)
+        patch.setattr(envy, "SWEEPS", 1)
+        verdict = judge_asked(view, Allocation(settled(view, devices)), "oef.envy_free", ("envy_free",))
+    assert verdict.violations == ()
 
 
 @given(views(weighted=True))

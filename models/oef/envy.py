@@ -90,6 +90,12 @@ def envied(worth: Array, bundle: Array, most: int, least: float) -> tuple[Ints, 
     return row, who[row, at], float(envy.max())
 
 
+def favourites(worth: Array, bundle: Array, premium: Array) -> Ints:
+    """Return ``(n,)`` the bundle that each tenant likes best, with premiums ``(m,)``, in blocks of tenants."""
+    blocks = np.array_split(worth, len(worth) // 500 + 1)
+    return np.concatenate([(block @ bundle.T + premium).argmax(axis=1) for block in blocks])
+
+
 def neighbours(view: OefView, nearest: int) -> Ints:
     """Return pairs of tenants with similar speedups, in both directions, as sorted numbers ``l·n + i``.
 
@@ -130,7 +136,7 @@ def settled(view: OefView, devices: Array) -> Array:
         for want in WANTS[2 * (stage > 0) :]:
             kernels.premiums(worth, view.weight, first, wanted, bundle, premium, own, want, SWEEPS)
     else:  # circles of tenants with different weights may end slowly: everybody then takes what it likes best
-        own = np.concatenate([(worth[rows] @ bundle.T + premium).argmax(axis=1) for rows in np.array_split(own, n)])
+        own = favourites(worth, bundle, premium)
     chosen = bundle[own] + premium[own, None]
     chosen -= chosen.min()
     chosen *= min(1.0, 1 / (share @ chosen).max())

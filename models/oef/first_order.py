@@ -27,7 +27,7 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.oef import Allocation, OefView, merged, sampled
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Times, TracePoint
-from schedgap.models.oef.envy import Envy, Parts, envied, neighbours, parts, settled
+from schedgap.models.oef.envy import Envy, Parts, envied, favourites, neighbours, parts, settled
 from schedgap.models.registry import Outcome
 
 ENOUGH = 1e-3
@@ -75,7 +75,10 @@ class Point(NamedTuple):
 
 @dataclass(eq=False)
 class FirstOrder:
-    """The method on one view: its envy rows so far, sorted by pairs, and its point."""
+    """The method on one view: its envy rows so far, sorted by `pairs`, and its point.
+
+    `rows` are the first row of each tenant ``(n + 1,)``, and who envies whom in each row ``(m,)``.
+    """
 
     view: OefView
     of: Parts
@@ -87,6 +90,10 @@ class FirstOrder:
     best: float = np.inf
     evidence: Envy | None = None
 
+    def __post_init__(self) -> None:
+        """Find the rows of the pairs."""
+        self.rows = self.split(self.pairs)
+
     @classmethod
     def begin(cls, view: OefView) -> FirstOrder:
         """Return the method at the equal split, with rows between tenants of similar speedups."""
@@ -94,12 +101,6 @@ class FirstOrder:
         pairs = neighbours(view, 8)
         price = (of.gain[:, None] * of.worth / of.share[:, None]).max(axis=0)
         return cls(view, of, pairs, Point(np.ones_like(of.worth), np.zeros(len(pairs)), price), FIRST_RATIO * view.size)
-
-    @property
-    def rows(self) -> tuple[Ints, Ints, Ints]:
-        """The first row of each tenant ``(n + 1,)``, and who envies whom in each row ``(m,)``."""
-        n = self.view.size
-        return np.searchsorted(self.pairs, np.arange(n + 1) * n), self.pairs // n, self.pairs % n
 
     def run(self, steps: int) -> None:
         """Take at least so many steps, and end where the method starts anew."""
@@ -188,6 +189,12 @@ class FirstOrder:
         self.pairs, which = np.unique(pairs, return_inverse=True)
         given = np.asarray(np.bincount(which[: len(multiplier)], multiplier, len(self.pairs)), float)
         self.point = self.point._replace(multiplier=given)
+        self.rows = self.split(self.pairs)
+
+    def split(self, pairs: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return the first row of each tenant, and who envies whom."""
+        n = self.view.size
+        return np.searchsorted(pairs, np.arange(n + 1) * n), pairs // n, pairs % n
 
 
 def widened(sample: FirstOrder, view: OefView) -> FirstOrder:
@@ -196,7 +203,7 @@ def widened(sample: FirstOrder, view: OefView) -> FirstOrder:
 
     wide, few, n = FirstOrder.begin(view), sample.view.size, view.size
     bundle = sample.point.bundle
-    likes = np.concatenate([(rows @ bundle.T).argmax(axis=1) for rows in np.array_split(wide.of.worth, n // 500 + 1)])
+    likes = favourites(wide.of.worth, bundle, np.zeros(few))
     likes[:few] = np.arange(few)
     cell = np.array(KDTree(np.log(sample.view.speedups)).query(np.log(view.speedups))[1])
     cell[:few] = np.arange(few)
