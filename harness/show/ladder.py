@@ -127,8 +127,13 @@ def values(view: RigidView, rows: Sequence[Row], objective: str) -> Values:
     one = Values(objective, own, best, by, bound, model)
     if objective != WAITING:
         return one
-    runs = float((view.relaxed.duration / view.ticks_of_hour).mean())
+    runs = run_h(view)
     return replace(one, executed=waited(own, runs), best=waited(best, runs), bound=waited(bound, runs))
+
+
+def run_h(view: RigidView) -> float:
+    """Return the mean run time in hours, on the fastest type that each job may use."""
+    return float((view.relaxed.duration / view.ticks_of_hour).mean())
 
 
 def waited(flow: float | None, runs: float) -> float | None:
@@ -139,9 +144,9 @@ def waited(flow: float | None, runs: float) -> float | None:
 def ladder(view: RigidView, rows: Sequence[Row], objective: str) -> Ladder:
     """Return the ladder of a log by one objective, or by :data:`WAITING`."""
     one, absent = values(view, rows, objective), ""
-    runs = float((view.relaxed.duration / view.ticks_of_hour).mean()) if objective == WAITING else 0.0
+    runs = run_h(view) if objective == WAITING else None
     online = [
-        (waited(value, runs) if objective == WAITING else value, clean(row.method, 60), knowledge(row.method))
+        (value if runs is None else waited(value, runs), clean(row.method, 60), knowledge(row.method))
         for value, row in schedules(rows, objective)
         if row.method in HEURISTICS and base_id(row.method) not in LOGGED
     ]

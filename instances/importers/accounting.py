@@ -11,7 +11,6 @@ import pandas as pd
 
 from schedgap.instances.importers import history
 from schedgap.instances.importers.rows import FileRows
-from schedgap.instances.importers.sacct import requeued
 from schedgap.instances.importers.table import LOOK_AHEAD, check_format
 from schedgap.instances.text import counted
 
@@ -19,7 +18,7 @@ UNITS = {"gpus": "GPU", "cpus": "CPU", "nodes": "node"}
 """Resources by which jobs may be counted, and their units."""
 
 SUSPENDED = "SUSPENDED"
-"""Status of a run after which the same job goes on (:func:`~schedgap.instances.importers.sacct.requeued`)."""
+"""Status of a run after which the same job goes on (:func:`requeued`)."""
 
 LIMIT = re.compile(r"(\d{1,9}:){0,3}\d{1,9}(\.\d{1,9})?")
 
@@ -50,12 +49,17 @@ def by_resource(
         notes.append(f"jobs are counted by {chosen}" + ("" if resource else ": the log has no GPUs"))
         frame["hosts"] = frame["hosts"].map(lambda hosts: dict.fromkeys(hosts, 0))
         return frame, UNITS[chosen]
-    untyped = (types == "") & (frame["gpus"] > 0)
-    if len(named := set(types) - {""}) == 1 and untyped.any():
-        (only,) = named
-        notes.append(f"{counted(int(untyped.sum()), 'job')} without a GPU type run on {only}, the only one")
-        types = types.where(~untyped, only)
-    return frame.assign(type=types), UNITS[chosen]
+    return frame.assign(type=on_the_only_type(types, frame["gpus"] > 0, notes)), UNITS[chosen]
+
+
+def on_the_only_type(types: pd.Series, holds: pd.Series, notes: list[str]) -> pd.Series:
+    """Return the GPU types of runs; those that hold GPUs of no type are on the only type, if there is only one."""
+    untyped = (types == "") & holds
+    if len(named := set(types) - {""}) != 1 or not untyped.any():
+        return types
+    (only,) = named
+    notes.append(f"{counted(int(untyped.sum()), 'job')} without a GPU type: on {only}, the only one")
+    return types.where(~untyped, only)
 
 
 def distinct(ids: pd.Series, submit: pd.Series, notes: list[str]) -> pd.Series:
@@ -78,6 +82,23 @@ def released(submit: pd.Series, eligible: pd.Series, start: pd.Series, notes: li
         note = "became eligible after their submission: they count as submitted then"
         notes.append(f"{counted(int(later.sum()), 'job')} {note}")
     return submit.where(~later, eligible)
+
+
+def requeued(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Return the lines with a new id for each requeue of a job, except after a preemption or suspension."""
+    frame = frame.sort_values("start", kind="stable")
+    again = frame.groupby("id")
+    before, ended = again["status"].shift(), again["end"].shift()
+    fresh = before.notna() & ~before.isin(["PREEMPTED", SUSPENDED])
+    if not before.notna().any():
+        return frame.sort_index()
+    attempt = fresh.groupby(frame["id"]).cumsum()
+    if again_released := int(fresh.sum()):
+        requeues = counted(again_released, "requeue")
+        notes.append(f"{requeues}: separate jobs, released when the previous attempt has ended")
+    names = frame["id"].where(attempt == 0, frame["id"] + "#" + (attempt + 1).astype(str))
+    submit = frame["submit"].where(~fresh, np.fmax(frame["submit"], ended)).groupby(names).transform("first")
+    return frame.assign(id=names, submit=submit).sort_index()
 
 
 def attempts(rows: FileRows, frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:

@@ -38,6 +38,7 @@ import pandas as pd
 from schedgap.instances.canonical import one_line, shown
 from schedgap.instances.errors import InstanceError
 from schedgap.instances.importers import history
+from schedgap.instances.importers.accounting import UNITS, on_the_only_type, released, requeued
 from schedgap.instances.importers.registry import NO_GPU, Options
 from schedgap.instances.importers.rows import REPEATED, FileRows
 from schedgap.instances.importers.table import (
@@ -62,7 +63,6 @@ FREE = ("JobName", "Comment", "AdminComment", "SystemComment", "WorkDir", "Submi
 COUNTS = {"gpus": (), "cpus": ("NCPUS", "AllocCPUS", "ReqCPUS"), "nodes": ("NNodes", "AllocNodes", "ReqNodes")}
 """Resources by which jobs may be counted, and the columns that state them in addition to the TRES."""
 
-UNITS = {"gpus": "GPU", "cpus": "CPU", "nodes": "node"}
 TRES = {"cpus": re.compile(r"(?:^|,)cpu=(\d+)"), "nodes": re.compile(r"(?:^|,)node=(\d+)")}
 GPUS = re.compile(r"(?:^|,)gres/gpu(?::([^=,]+))?=(\d+)")
 UNCOUNTED = re.compile(r"gres/gpu(?::[^=,]+)?=(?!\d+(?:,|$))")
@@ -368,11 +368,7 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
     elif "Timelimit" in lines:
         frame["requested"] = history.durations(rows, lines["Timelimit"])
     if "eligible" in lines:  # a job may not start before it is eligible; where that is not known, the submission stands
-        eligible = lines["eligible"].where(lines["eligible"] <= frame["start"], frame["start"])
-        later = lines["eligible"].notna() & (eligible > frame["submit"])
-        if later.any():
-            notes.append(f"{counted(int(later.sum()), 'job')} eligible only some time after submission: submitted then")
-        frame["submit"] = frame["submit"].where(~later, eligible)
+        frame["submit"] = released(frame["submit"], lines["eligible"], frame["start"], notes)
     if interrupted := int((frame["suspended"] > 0).sum()):
         where = "interrupted for as long in the middle of the run, since the log does not say when"
         notes.append(f"{counted(interrupted, 'job')} suspended: {where}; bounds hold wherever it was")
@@ -456,13 +452,7 @@ def resources(
     types = pd.Series([name for _, name in gpus], lines.index, dtype=object)
     rows.refuse(numbers < 0, tres.rename("AllocTRES"), "GPUs as gres/gpu=4 or gres/gpu:a100=4")
     if resource == "gpus" or lines.empty:
-        named = set(types) - {""}
-        untyped = (types == "") & (numbers > 0)
-        if len(named) == 1 and untyped.any():
-            (only,) = named
-            notes.append(f"{counted(int(untyped.sum()), 'job')} without a GPU type: on {only}, the only one")
-            types = types.where(~untyped, only)
-        return numbers, types, "GPU"
+        return numbers, on_the_only_type(types, numbers > 0, notes), UNITS["gpus"]
     for name in [resource] if resource else ["cpus", "nodes"]:
         column = next((column for column in COUNTS[name] if column in lines), None)
         amounts = tres.str.extract(TRES[name])[0].astype(float)
@@ -502,23 +492,6 @@ def _gpus(tres: str) -> tuple[int, str]:
     total, named = sum(int(number) for name, number in entries if not name), sum(number for _, number in typed)
     rest = [OTHER] if typed and total > named else []  # Slurm may account only some types
     return max(total, named), "+".join(sorted({name for name, _ in typed}) + rest)
-
-
-def requeued(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """Return the lines with a new id for each requeue of a job, except after a preemption or suspension."""
-    frame = frame.sort_values("start", kind="stable")
-    again = frame.groupby("id")
-    before, ended = again["status"].shift(), again["end"].shift()
-    fresh = before.notna() & ~before.isin(["PREEMPTED", "SUSPENDED"])
-    if not before.notna().any():
-        return frame.sort_index()
-    attempt = fresh.groupby(frame["id"]).cumsum()
-    if again_released := int(fresh.sum()):
-        requeues = counted(again_released, "requeue")
-        notes.append(f"{requeues}: separate jobs, released when the previous attempt has ended")
-    names = frame["id"].where(attempt == 0, frame["id"] + "#" + (attempt + 1).astype(str))
-    submit = frame["submit"].where(~fresh, np.fmax(frame["submit"], ended)).groupby(names).transform("first")
-    return frame.assign(id=names, submit=submit).sort_index()
 
 
 @lru_cache(maxsize=100_000)

@@ -250,6 +250,30 @@ def valued(
 
 
 @compiled
+def empty_plan(jobs: RigidJobs, needed: bool) -> Plan:
+    """Return room for plans of these jobs, or for none."""
+    most, kinds = (3 * jobs.release.size + 2, jobs.kind.max() + 1) if needed else (0, 0)
+    return Plan(
+        np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
+    )
+
+
+@compiled
+def still_waiting(queue: Ints, waiting: int, start: Ints) -> int:
+    """Move the jobs that have started behind those that still wait, and return the number of these."""
+    tried = queue[:waiting].copy()
+    kept, last = 0, waiting
+    for j in tried:
+        if start[j] < 0:
+            queue[kept] = j
+            kept += 1
+        else:
+            last -= 1
+            queue[last] = j
+    return kept
+
+
+@compiled
 def by_priority(
     jobs: RigidJobs,
     capacity: int,
@@ -276,10 +300,7 @@ def by_priority(
     queued, start, value = np.zeros(sizes.size, np.int64), np.full(n, -1, np.int64), -key
     queue, waiting, fresh = np.empty(n, np.int64), 0, 0
     running, busy = RunningGangs(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)), 0
-    most, kinds = (3 * n + 2, jobs.kind.max() + 1) if overtaking == PLAN else (0, 0)
-    plan = Plan(
-        np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
-    )
+    plan = empty_plan(jobs, overtaking == PLAN)
     users, clock = user.max() + 1, np.array([release[0], release[0] + factors.period])
     accounts = Accounts(np.zeros(users), np.zeros(users), np.zeros(users, np.int64), np.ones(users), clock)
     free, arrived, left, turn = capacity, 0, n, 0
@@ -310,15 +331,11 @@ def by_priority(
             busy = planned(jobs, queue[: min(waiting, depth)], running, busy, now, free, start, plan, turn)
         else:
             busy = in_order(jobs, queue[:waiting], running, busy, now, free, start, overtaking == EASY)
-        kept = 0
-        for j in queue[:waiting].copy():
-            if start[j] < 0:
-                queue[kept] = j
-                kept += 1
-            else:
-                free -= gpus[j]
-                accounts.held[user[j]] += gpus[j]
-                queued[which[j]] -= 1
+        kept = still_waiting(queue, waiting, start)
+        for j in queue[kept:waiting]:
+            free -= gpus[j]
+            accounts.held[user[j]] += gpus[j]
+            queued[which[j]] -= 1
         left -= waiting - kept
         waiting = fresh = kept
     return start
