@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from schedgap.harness.cli.app import app
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.drawing import figures
 from schedgap.harness.show.ladder import BOUND, EXECUTED, FOUND, LIMITS, PERFECT, WAITING, executed, ladder, values
-from schedgap.harness.show.page import blocks
+from schedgap.harness.show.page import blocks, to_html
 from schedgap.harness.show.page.rigid import avoidable, viewed, why_of
 from schedgap.harness.show.table import Table
 from schedgap.harness.show.waiting import Why, occupancy
@@ -126,6 +127,11 @@ def test_fragmentation_and_occupancy_by_hand() -> None:
 def test_figures_are_drawn(run: Comparison) -> None:
     names = {drawn.name for drawn in figures(run)}
     assert {"rigid-ladder", "rigid-occupancy", "rigid-week", "rigid-decisions"} <= names
+
+
+def test_the_ladder_is_the_first_figure_of_a_report(run: Comparison) -> None:
+    listed = re.findall(r'data-chart="([^"]+)"', to_html(run))
+    assert listed[:2] == ["rigid-ladder", "rigid-gap"]
 
 
 def log_of(lines: list[test_rigid.Line], asks: list[float], **more: Any) -> Instance:

@@ -40,8 +40,8 @@ MAX_DESCRIBED = 20
 
 TROUBLE = ("WRONG", "failed")
 
-LEADING = frozenset({"gap", "simulation.ttd"})
-"""Figures that answer the page's question; they stand before the tables."""
+LEADING = {kind: place for place, kind in enumerate(("rigid.ladder", "gap", "simulation.ttd"))}
+"""Figures that answer the page's question, with their order; they stand before the tables."""
 
 MAX_LINES = 60
 """Maximum number of lines shown for one fact about an instance."""
@@ -149,7 +149,9 @@ def render(found: Found[Any], page: Page, drawings: Sequence[Drawing], failures:
     # In each group, leading figures come first and folded ones last.
     tabled = [group.name for group in page.groups]
     names = list(dict.fromkeys([*tabled, *(drawing.group for drawing in drawings)]))
-    ordered = sorted(drawings, key=lambda each: (names.index(each.group), each.kind not in LEADING, each.minor))
+    ordered = sorted(
+        drawings, key=lambda each: (names.index(each.group), LEADING.get(each.kind, len(LEADING)), each.minor)
+    )
     numbered = list(enumerate(ordered, start=1))
     others = [item for item in numbered if item[1].group not in tabled]
     sections = [
