@@ -22,7 +22,6 @@ from schedgap.harness.studies.adversary.task import (
     SearchTask,
     ShrinkTask,
     searchable,
-    usable,
     worst,
 )
 from schedgap.harness.studies.compare.methods import find_spec
@@ -129,7 +128,7 @@ def adversary(
         "seed": seed,
         **limits.given(EXACT),
     }
-    labs = [Lab(spec.id, usable(spec.id), anywhere, limits) for spec in specs]
+    labs = [Lab.of(spec.id, anywhere, limits) for spec in specs]
     meta = {"command": command_line(options, "adversary"), "heuristics": [spec.id for spec in specs]}
     stages = staged(labs, budget_s, tries, most, seed, workers_for(running.get("jobs", 0), 1), began)
     return execute(STUDY, stages, meta, **running)

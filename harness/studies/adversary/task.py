@@ -6,7 +6,6 @@ Instances are mutated, the worst ones are mutated further, and the results are s
 from __future__ import annotations
 
 import copy
-import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -275,8 +274,13 @@ RESERVE_S = 120.0
 
 
 def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
-    """Return the exact models of a heuristic's problem."""
-    return [model for model in MODELS if model.problem == heuristic.problem and model.kind == "exact"]
+    """Return the exact models of a heuristic's problem, the cheapest on small instances first.
+
+    A model that is one program takes one solve there; one that generates columns or rows takes several. Models are
+    not timed: that would use up a short budget before the search begins, and make its path depend on the machine.
+    """
+    models = [model for model in MODELS if model.problem == heuristic.problem and model.kind == "exact"]
+    return sorted(models, key=lambda model: model.procedure is not None)
 
 
 def peers(heuristic: HeuristicSpec) -> list[str]:
@@ -299,7 +303,7 @@ EXACT_SIZE = 8
 
 @dataclass(frozen=True)
 class Lab:
-    """A heuristic and the models that it is compared with, in the order in which they are tried (:func:`usable`).
+    """A heuristic and the models that it is compared with, in the order in which they are tried (:meth:`of`).
 
     `anywhere` also admits instances on which the paper's guarantee is infinite.
     """
@@ -308,6 +312,12 @@ class Lab:
     models: tuple[str, ...]
     anywhere: bool = False
     limits: Limits = EXACT
+
+    @classmethod
+    def of(cls, heuristic: str, anywhere: bool = False, limits: Limits = EXACT) -> Lab:
+        """Return the lab that compares a heuristic with all exact models of its problem (:func:`provers`)."""
+        models = provers(cast("HeuristicSpec", find_spec(heuristic)))
+        return cls(heuristic, tuple(model.id for model in models), anywhere, limits)
 
     def prove(self, instance: Instance, ends: float = math.inf) -> Proved | None:
         """Return the heuristic's ratio to another method's verified decision, or ``None`` if there is none.
@@ -336,24 +346,6 @@ class Lab:
             if row.status == "skipped" or not row.verified:
                 return None
         return None
-
-
-@functools.cache
-def usable(heuristic: str) -> tuple[str, ...]:
-    """Return the models that solve small instances, the quickest first."""
-    spec = find_spec(heuristic)
-    assert isinstance(spec, HeuristicSpec)
-    rng = np.random.default_rng(0)
-    cases = [RANDOM.get(spec.paper).draw(rng) for _ in range(3)]
-    seconds: dict[str, float] = {}
-    for model in provers(spec):
-        lab = Lab(heuristic, (model.id,))
-        lab.prove(cases[0])  # compile and import first, outside the measured time
-        began = time.perf_counter()
-        count = sum(found is not None and found.model == model.id for found in map(lab.prove, cases))
-        if count:
-            seconds[model.id] = (time.perf_counter() - began) / count**2
-    return tuple(sorted(seconds, key=lambda name: seconds[name]))
 
 
 def worst(proved: Sequence[Proved]) -> list[Proved]:
