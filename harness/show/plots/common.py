@@ -19,11 +19,17 @@ from schedgap.harness.show.plots.results import Compared, some
 from schedgap.harness.show.text import SIGNS, Side, clean, estimate, number, percent, ratio, seconds
 from schedgap.harness.studies.compare.row import Row
 from schedgap.harness.studies.compare.summary import Criterion, cases, profiles, proof
+from schedgap.harness.studies.statistics import statistics
 from schedgap.instances.arrays import Array
 from schedgap.instances.text import counted
 
 SHORTEST_S = 1e-4
 """Shorter times are drawn at this value: a logarithmic axis has no zero, and clocks cannot resolve shorter times."""
+
+STOPPED = "stopped by the time limit"
+
+ENDS = {"finished": "circle", STOPPED: "triangle-right"}
+"""How a run can end, with the shape of its mark."""
 
 MAX_TRACES = 6
 
@@ -32,9 +38,6 @@ BOX_FROM = 4
 
 MOST_PANELS = 4
 """Maximum number of problems in a figure of profiles, those with the most results first."""
-
-SIZES = 3
-"""Minimum number of distinct sizes for which a curve is fitted."""
 
 
 Record = dict[str, Any]
@@ -178,10 +181,9 @@ def guarantees(data: Compared) -> Drawn:
 
 
 def _time(row: Row) -> Record:
-    stopped = row.status.startswith("time limit")
     return {
         "value": max(row.solve_s or 0.0, SHORTEST_S),
-        "what": "stopped by the time limit" if stopped else "finished",
+        "what": STOPPED if row.status.startswith("time limit") else "finished",
         "text": seconds(row.solve_s),
     }
 
@@ -199,8 +201,7 @@ def times(data: Compared) -> Drawn:
     values = [point["value"] for _, point in points]
     ends = [10.0 ** np.floor(np.log10(min(values))), 10.0 ** np.ceil(np.log10(max(values) * 1.6))]
     axis = style.x("value", COMPARE["solve_s"].axis, log=True, domain=ends)
-    shapes = {"finished": "circle", "stopped by the time limit": "triangle-right"}
-    return by_method(data, points, "time", shapes, axis), data.sample(drawn)
+    return by_method(data, points, "time", ENDS, axis), data.sample(drawn)
 
 
 # ---------------------------------------------------------------- bound over time
@@ -303,23 +304,25 @@ def _profiles(looks: Mapping[str, style.Look], problems: Mapping[str, Ratios], x
 def scaling(data: Compared) -> Drawn:
     """Solve time in seconds against the size of the instance, on logarithmic axes.
 
-    Lines are least-squares fits of a·n^b; the label at the end of a line gives the exponent b.
+    Lines are a·n^b, and the label at the end of a line gives the exponent b: the least-squares fit, in which results
+    that the time limit stopped (triangles) count as at least as long.
     """
     size = {mark: len(each.jobs) or len(each.tenants) for mark, each in data.run.instances.items()}
     timed_rows = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
     points = pd.DataFrame(
-        [(style.name(r.method), float(size[r.fingerprint]), _time(r)["value"]) for r in some(timed_rows)],
-        columns=["method", "size", "second"],
-    )
-    fitted = points[points.groupby("method")["size"].transform("nunique") >= SIZES]
+        [{"method": style.name(row.method), "size": float(size[row.fingerprint]), **_time(row)} for row in timed_rows],
+        columns=["method", "size", "value", "what"],
+    ).rename(columns={"value": "second"})
+    exponents = {style.name(one.method): one.exponent for one in some(data.run.once(statistics).growth)}
+    fitted = points[points["method"].isin(list(exponents))]
     unit = "jobs" if any(each.jobs for each in data.run.instances.values()) else "tenants"
     fits = []
     for method, mine in some(list(fitted.groupby("method", sort=False))):
-        (sizes, times) = mine[["size", "second"]].to_numpy().T
-        exponent, height = np.polyfit(np.log(sizes), np.log(times), 1)
-        span = np.array([sizes.min(), sizes.max()])
-        times = np.exp(height) * span**exponent
-        fits.append({"method": method, "size": span, "second": times, "fit": f"n^{exponent:.2f}"})
+        ended = mine[mine["what"] != STOPPED] if (mine["what"] != STOPPED).any() else mine
+        height = np.exp((np.log(ended["second"]) - exponents[method] * np.log(ended["size"])).mean())
+        span = np.array([mine["size"].min(), mine["size"].max()])
+        times = height * span ** exponents[method]
+        fits.append({"method": method, "size": span, "second": times, "fit": f"n^{exponents[method]:.2f}"})
     axes = (
         style.x("size", unit, log=True).axis(values=np.unique(fitted["size"]).tolist()),
         style.y("second", COMPARE["solve_s"].axis, log=True),
@@ -327,7 +330,9 @@ def scaling(data: Compared) -> Drawn:
     tips = style.tip("method", "fit", "size", "second")
     look = {**style.colour(data.looks, [fit["method"] for fit in fits]), "tooltip": tips}
     lines = alt.Chart(style.rows(fits), width=style.WIDTH).transform_flatten(["size", "second"]).encode(*axes)
-    dots = alt.Chart(style.rows(fitted.to_dict("records"))).mark_point(filled=True).encode(*axes, color=look["color"])
+    shape = style.keyed(alt.Shape, "what", ENDS).legend(None)
+    marks = alt.Chart(style.rows(fitted.to_dict("records"))).mark_point(filled=True)
+    dots = marks.encode(*axes, color=look["color"], shape=shape)
     ends = lines.mark_text(align="left", dx=4).encode(
         text=alt.Text("fit:N", aggregate="max"), y="max(second):Q", x="max(size):Q", detail="method:N"
     )
