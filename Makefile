@@ -7,7 +7,7 @@ INSTANCE ?= gen/200jobs
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
 .PHONY: install dev compare notebooks test test-thorough bench faults lint docs reference keep-reference keep-lesson09 \
-  reproduce reproduce-whole keep-reproductions keep-reproductions-whole lock clean
+  growth keep-growth reproduce reproduce-whole keep-reproductions keep-reproductions-whole lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -49,6 +49,16 @@ reference: install
 	$(BIN)/harness compare --instance gen/200jobs --no-report --results $(REFERENCE)/minute --format csv \
 	  >$(REFERENCE)/minute.csv
 	$(BIN)/harness diff results/reference $(REFERENCE)/*-* --tolerance 1e-3
+
+# How solve times grow with size, for the page on growth: about half an hour on two quiet cores.
+SIZES := jobs tenants whole
+growth: install
+	@rm -rf build/growth
+	for one in $(SIZES); do \
+	  $(BIN)/harness sweep sweeps/growth/$$one.toml --no-report --jobs 1 --results build/growth/$$one || exit 1; done
+
+keep-growth:
+	for one in $(SIZES); do $(BIN)/python sweeps/keep.py build/growth/$$one/*-* results/growth/$$one || exit 1; done
 
 keep-reference:
 	cd results/reference && rm -rf instances schedules certificates

@@ -22,7 +22,7 @@ from schedgap.harness.ask.explain.formats import to_markdown
 from schedgap.harness.engine.environment import code_digest
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.measures import TABLES
-from schedgap.harness.show.page.columns import COMPARE, REPRODUCE
+from schedgap.harness.show.page.columns import COMPARE, GROWTH, REPRODUCE
 from schedgap.harness.show.page.compare import answers
 from schedgap.harness.show.page.reproduce import notes
 from schedgap.harness.show.table import Table, of_texts, table
@@ -30,6 +30,7 @@ from schedgap.harness.show.table import to_markdown as to_table
 from schedgap.harness.show.text import ABSENT
 from schedgap.harness.studies.reproduce.row import VERDICTS, Reproduction, kind, read_rows
 from schedgap.harness.studies.reproduce.setting import known
+from schedgap.harness.studies.statistics import statistics
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS
@@ -182,6 +183,25 @@ def answer(app: Sphinx) -> None:
     write(app, "answer.md", f"{text}\n![{drawn.caption}](/generated/answer.svg)\n")
 
 
+def growth(app: Sphinx) -> None:
+    """Write how solve times grow: for each kept sweep over sizes and each paper, a picture and the exponents."""
+    parts = []
+    for folder in sorted(ROOT.glob("results/growth/*")):
+        run = sg.read_run(folder)
+        machine = run.meta["machine"]
+        where = f"{machine['processor']}, {machine['cores']} cores, {run.meta['started_utc'][:10]}"
+        parts.append(f"## {folder.name}\n\n`{run.meta['command']}`, measured on: {where}.\n")
+        pictures = {drawn.group: drawn for drawn in sg.figures(run, "scaling")}
+        for rows in grouped(run.rows, "paper"):
+            found = statistics(run).of({row.method for row in rows})
+            if (paper := rows[0].paper) in pictures:
+                name = f"growth-{folder.name}-{paper}.svg"
+                write(app, name, pictures[paper].svg)
+                parts.append(f"### {heading(paper)}\n\n![{pictures[paper].caption}](/generated/{name})\n")
+                parts.append(f"````{{dropdown}} Exponents\n{to_table([table('', GROWTH, found.growth)])}\n````\n")
+    write(app, "growth.md", "\n".join(parts))
+
+
 KINDS = {
     "compare": "Columns of a comparison",
     "simulate": "Columns of a simulation",
@@ -239,6 +259,7 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", formulations)
     app.connect("builder-inited", reproductions)
     app.connect("builder-inited", answer)
+    app.connect("builder-inited", growth)
     app.connect("builder-inited", measures)
     app.connect("autodoc-skip-member", without_documentation)
     app.connect("autodoc-skip-member", on_the_front)
