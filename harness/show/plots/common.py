@@ -313,16 +313,17 @@ def scaling(data: Compared) -> Drawn:
         [{"method": style.name(row.method), "size": float(size[row.fingerprint]), **_time(row)} for row in timed_rows],
         columns=["method", "size", "value", "what"],
     ).rename(columns={"value": "second"})
-    exponents = {style.name(one.method): one.exponent for one in some(data.run.once(statistics).growth)}
-    fitted = points[points["method"].isin(list(exponents))]
+    growth = data.run.once(statistics).of({row.method for row in timed_rows}).growth
+    exponents = {style.name(one.method): one.exponent for one in growth}
+    fitted = points[points["method"].isin(some(list(exponents)))]
     unit = "jobs" if any(each.jobs for each in data.run.instances.values()) else "tenants"
     fits = []
-    for method, mine in some(list(fitted.groupby("method", sort=False))):
+    for method, exponent in exponents.items():
+        mine = fitted[fitted["method"] == method]
         ended = mine[mine["what"] != STOPPED] if (mine["what"] != STOPPED).any() else mine
-        height = np.exp((np.log(ended["second"]) - exponents[method] * np.log(ended["size"])).mean())
+        height = np.exp((np.log(ended["second"]) - exponent * np.log(ended["size"])).mean())
         span = np.array([mine["size"].min(), mine["size"].max()])
-        times = height * span ** exponents[method]
-        fits.append({"method": method, "size": span, "second": times, "fit": f"n^{exponents[method]:.2f}"})
+        fits.append({"method": method, "size": span, "second": height * span**exponent, "fit": f"n^{exponent:.2f}"})
     axes = (
         style.x("size", unit, log=True).axis(values=np.unique(fitted["size"]).tolist()),
         style.y("second", COMPARE["solve_s"].axis, log=True),
