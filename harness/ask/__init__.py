@@ -4,4 +4,8 @@ from __future__ import annotations
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, ["explain", "export", "fairness", "graphs", "lessons"])
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, [
+        "explain", "export", "fairness", "graphs", "lessons", "mechanisms", "properties", "situations",
+    ]
+)  # fmt: skip

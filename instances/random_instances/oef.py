@@ -11,29 +11,47 @@ from schedgap.instances.canonical import validate
 from schedgap.instances.random_instances.registry import RANDOM, RandomSpec, cluster
 from schedgap.instances.schema import Instance
 
+Numbers = Sequence[float]
 
-def of_matrix(speedups: ArrayLike, devices: Sequence[float], reported: ArrayLike | None = None) -> Instance:
-    """Return tenants ``u1 …`` with these speedups on one server for each of the types ``GPU1 …``.
+JobTypes = Sequence[Numbers]
+"""Rates of each of a tenant's job types on every GPU type."""
+
+
+def of_tenants(
+    tenants: Sequence[JobTypes],
+    devices: Numbers,
+    reported: Sequence[JobTypes] | None = None,
+    weights: Numbers | None = None,
+    ids: Sequence[str] | None = None,
+) -> Instance:
+    """Return tenants ``u1 …`` with these job types on one server for each of the types ``GPU1 …``.
+
+    True and reported rates (by default the true ones) are on GPU types from slowest to fastest, devices are integers,
+    and weights are by default 1. Job types of a tenant that has several are named ``a``, ``b``, …
+    """
+    types = [f"GPU{j + 1}" for j in range(len(devices))]
+    records = []
+    for l, kinds in enumerate(tenants):
+        job_types = []
+        for i, (row, claim) in enumerate(zip(kinds, (reported or tenants)[l], strict=True)):
+            kind = {"name": chr(ord("a") + i) if len(kinds) > 1 else "job", "rates": dict(zip(types, row, strict=True))}
+            if list(row) != list(claim):
+                kind["reported_rates"] = dict(zip(types, claim, strict=True))
+            job_types.append(kind)
+        records.append(
+            {"id": ids[l] if ids else f"u{l + 1}", "weight": weights[l] if weights else 1, "job_types": job_types}
+        )
+    hosts = ({"name": f"host {j + 1}", "gpu_type": name, "gpus": int(devices[j])} for j, name in enumerate(types))
+    return validate({"name": "tenants", "cluster": cluster(hosts), "tenants": records}, "tenants")
+
+
+def of_matrix(speedups: ArrayLike, devices: Numbers, reported: ArrayLike | None = None) -> Instance:
+    """Return tenants ``u1 …`` of one job type with these speedups (:func:`of_tenants`).
 
     True and reported speedups (by default the true ones) are ``(n, k)``, devices ``(k,)`` are integers.
     """
-    true = np.asarray(speedups, float)
-    claimed = true if reported is None else np.asarray(reported, float)
-    types = [f"GPU{j + 1}" for j in range(true.shape[1])]
-    kinds = [{"name": "job", "rates": dict(zip(types, row, strict=True))} for row in true.tolist()]
-    for kind, row, claim in zip(kinds, true.tolist(), claimed.tolist(), strict=True):
-        if row != claim:
-            kind["reported_rates"] = dict(zip(types, claim, strict=True))
-    return validate(
-        {
-            "name": "tenants",
-            "cluster": cluster(
-                {"name": f"host {j + 1}", "gpu_type": name, "gpus": int(devices[j])} for j, name in enumerate(types)
-            ),
-            "tenants": [{"id": f"u{l + 1}", "job_types": [kind]} for l, kind in enumerate(kinds)],
-        },
-        "tenants",
-    )
+    true, claimed = (None if w is None else np.asarray(w, float)[:, None].tolist() for w in (speedups, reported))
+    return of_tenants(true or [], devices, claimed)
 
 
 def draw(rng: np.random.Generator, *, tenants: int = 4, types: int = 4, ordered: bool = False) -> Instance:

@@ -19,8 +19,7 @@ from schedgap.heuristics.oef import gandiva_fair
 from schedgap.heuristics.oef.rounding import Placer, Rule
 from schedgap.instances import load
 from schedgap.instances.arrays import Array
-from schedgap.instances.canonical import validate
-from schedgap.instances.random_instances.oef import draw, of_matrix
+from schedgap.instances.random_instances.oef import draw, of_matrix, of_tenants
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.oef import Allocation, OefView, efficiency, view
 
@@ -66,10 +65,12 @@ def devices(method: str, v: OefView) -> Array:
 
 def several(speedups: ArrayLike, capacity: list[int], reported: ArrayLike | None = None) -> Instance:
     """Return tenants with these speedups; the first two rows are the job types of one tenant."""
-    content = of_matrix(speedups, capacity, reported).model_dump(mode="json", exclude_defaults=True)
-    first, second, *others = content["tenants"]
-    kinds = [{**t["job_types"][0], "name": name} for t, name in ((first, "a"), (second, "b"))]
-    return validate({**content, "tenants": [{**first, "job_types": kinds}, *others]}, "several")
+
+    def of_owners(rows: list[list[float]]) -> list[list[list[float]]]:
+        return [rows[:2], *([row] for row in rows[2:])]
+
+    true, told = (None if w is None else of_owners(np.asarray(w, float).tolist()) for w in (speedups, reported))
+    return of_tenants(true or [], capacity, told)
 
 
 def tried(
