@@ -262,6 +262,10 @@ def test_a_search_tries_instances_from_its_first_evaluation_on(monkeypatch: pyte
     assert part.tried == 3
     assert 1 <= len(compared) <= 4
     assert set(compared) == {("hadar.online", "hadar.p1")}
+    compared.clear()
+    again = SearchTask(lab, 60.0, math.inf, 1, (), tries=1, most=4, elite=part.elite).attempt()
+    assert len(compared) <= 1, "what earlier slices proved is not proved again"
+    assert again.elite[0].ratio >= part.elite[0].ratio
 
 
 def test_no_task_goes_on_after_the_end_of_the_budget(lab: Lab, found: Proved) -> None:

@@ -29,7 +29,7 @@ from schedgap.heuristics.hadar.slotted import schedule
 from schedgap.heuristics.simulator import POLICIES, Assignment, State, simulate
 from schedgap.instances.arrays import Ints
 from schedgap.instances.errors import UsageError
-from schedgap.instances.random_instances.hadar import gangs
+from schedgap.instances.random_instances.hadar import gangs, linear
 from schedgap.instances.schema import Cluster, GpuType, Horizon, Instance, Job, ServerGroup
 from schedgap.instances.schema.job import Constant, EffectiveThroughput, LinearDeadline, NormalisedThroughput, Sigmoid
 from schedgap.instances.views.hadar import HadarView, view
@@ -351,6 +351,24 @@ def test_long_queues_are_planned_by_the_beam() -> None:
     assert v.size > EXACT_QUEUE
     assert plan.search == "beam"
     assert planned(planner(v, exact=v.size), everybody(v)).payoff >= plan.payoff
+
+
+def test_a_beam_does_not_lose_the_plan_that_skips_all_large_jobs() -> None:
+    """Twenty gangs that leave one GPU, each of another type, fill the beam; single jobs are worth more by far.
+
+    The states in which a gang runs are all different, and worth more than those in which few single jobs run.
+    """
+    kinds = [f"t{k}" for k in range(14)]
+    gang = {"gpus": 13, "epochs": 13, "utility": {"kind": "constant", "amplitude": 1.3}}
+    jobs = [gang | {"rates": {name: 1.0 for name in kinds if name != kinds[k % 14]}} for k in range(20)]
+    single = {"gpus": 1, "epochs": 1, "rates": dict.fromkeys(kinds, 1.0)}
+    jobs += [single | {"utility": {"kind": "constant", "amplitude": 1.0}} for _ in kinds]
+    made = linear(jobs, dict.fromkeys(kinds, 1), slots=1)
+    for method in ("hadar.online", "hadar.online?payoff=lifetime", "hadar.online?mode=incremental"):
+        decision = heuristics.get(method).decide(made)
+        assert judge(made, decision, "hadar.utility").objective == pytest.approx(14)
+    v = view(made)
+    assert planned(planner(v), everybody(v)).payoff > 5 * planned(planner(v, stop=True), everybody(v)).payoff
 
 
 def test_the_memo_grows_exponentially() -> None:

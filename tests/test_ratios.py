@@ -199,6 +199,33 @@ def test_theorem_2_is_refuted_with_11_jobs_none_of_which_is_preempted() -> None:
         assert not point(gang, method, 9, "more=0.23").exceeded
 
 
+def test_theorem_2_is_refuted_with_8_jobs_that_pay_for_one_round() -> None:
+    gang = HARD.get("hadar-gang-first")
+    for slots, exceeds in ((6, False), (7, True)):
+        found = point(gang, "hadar.online", slots, "more=0.001")
+        promised = guarantee(view(load(found.ref))).factor
+        assert promised is not None
+        assert found.ratio == pytest.approx(slots / 1.001)
+        assert (found.ratio > promised) is exceeds
+    assert promised == pytest.approx(6.69, abs=0.005)
+
+
+def test_one_ring_job_comes_near_the_ratio_with_short_windows() -> None:
+    found = point(HARD.get("zhou-ring-lone"), "zhou.ra.online?alpha=1", 10)
+    assert (found.guarantee, found.shown, found.exceeded) == ("4α = 4", True, False)
+    assert found.ratio == pytest.approx(2047 / 514)
+
+
+def test_theorem_3_is_refuted_with_46_jobs_at_a_lambda_that_stays() -> None:
+    for method in HARD.get("zhou-slivers").methods:
+        points = [point(HARD.get("zhou-slivers"), method, jobs) for jobs in (40, 41, 82)]
+        assert [(one.shown, one.exceeded) for one in points] == [(False, False), (False, True), (False, True)]
+        assert {one.guarantee for one in points} == {"2 log λ = 8.2"}
+        a = zhou_view(load(points[1].ref)).architectures[method.split(".")[1]]
+        assert a.meets_assumptions.all()
+        assert a.size == 46
+
+
 def test_theorem_3_is_refuted_and_no_row_states_it_there() -> None:
     family = HARD.get("zhou-memory")
     small, refuted = (point(family, "zhou.ra.amaxweight", slots) for slots in (8, 15))
@@ -254,7 +281,7 @@ def test_worst_cases_in_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_families_of_a_method_are_those_of_its_settings() -> None:
     assert {one.id for one in families_of("hadar.online?beam=1")} == {
         *("hadar-outbidding", "hadar-long-first", "hadar-late", "hadar-small-first"),
-        *("hadar-phantom", "hadar-gang-first"),
+        *("hadar-phantom", "hadar-gang-first", "hadar-cheapest"),
     }
     assert families_of("hadar.fifo") == []
 

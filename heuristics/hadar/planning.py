@@ -21,7 +21,9 @@ its guarantee.
 **DP_allocation.** ``V(i, state) = max(μ_i + V(i + 1, state after), V(i + 1, state))``, computed forward: each job
 generates the states (GPUs taken by server) after taking or skipping it, and equal states are merged. Up to
 :data:`EXACT_QUEUE` jobs, no state is dropped. For longer queues, the best `beam` states are kept, including the one
-that took every job it could, so the result is never worse than that of ``beam=1``, the greedy plan.
+that took every job it could, so the result is never worse than that of ``beam=1``, the greedy plan. States that skipped
+the first jobs, of highest payoff, are then dropped, and with them all plans of many small jobs. So the jobs of a greedy
+plan by payoff per GPU are tried as well, and the better of the two is the round's plan.
 
 A schedule completes by the horizon (1c): a job that would end later has utility 0.
 
@@ -96,12 +98,13 @@ class PlanningQueue:
     """The jobs of a round in the order in which they are planned.
 
     `queue` holds the data of the jobs of `around` for compiled functions; `order` are the rows of the jobs that fit, in
-    the order of planning.
+    the order of planning, and `lean` the same rows by payoff per GPU.
     """
 
     around: RoundToPlan
     queue: Queue
     order: Ints
+    lean: Ints
 
 
 @dataclass(frozen=True)
@@ -180,23 +183,37 @@ class Planner:
 
         queue = self.queue(around)
         payoff, rounds = payoffs(self.hosts, queue, around.used)
-        if self.how.order == "density":
-            payoff /= queue.gpus * rounds
-        first = np.zeros(payoff.size) if self.how.order == "arrival" else -payoff
-        order = np.lexsort((around.jobs, self.view.arrival[around.jobs], first))
+        keys = {"payoff": -payoff, "density": -payoff / (queue.gpus * rounds), "arrival": np.zeros(payoff.size)}
         # A job that fits nowhere now fits nowhere later in this round; it stays in line only if it stops the others.
-        return PlanningQueue(around, queue, order[(payoff[order] > -np.inf) | self.how.stop])
+        lasting = (payoff > -np.inf) | self.how.stop
+
+        def sorted_by(key: Array) -> Ints:
+            rows = np.lexsort((around.jobs, self.view.arrival[around.jobs], key))
+            found: Ints = rows[lasting[rows]]
+            return found
+
+        return PlanningQueue(around, queue, sorted_by(keys[self.how.order]), sorted_by(-payoff / queue.gpus))
 
     def dp_allocation(self, line: PlanningQueue) -> GangPlan:
-        """Plan a queue by DP_allocation; the plan has the largest total payoff if the queue is short enough."""
+        """Plan a queue by DP_allocation; the plan has the largest total payoff if the queue is short enough.
+
+        If a beam dropped states, the jobs that a greedy plan by payoff per GPU takes replace a plan of lower payoff,
+        unless the first job without an allocation is to end the planning.
+        """
         from schedgap.heuristics.hadar._beam import search
 
-        beam = self.how.beam
-        width = 2**line.order.size if line.order.size <= self.how.exact and beam > 1 else beam
-        chosen, payoff, states, dropped = search(self.hosts, line.queue, line.order, line.around.used, width)
-        entries = self._placed(line, line.order[chosen], line.around.used)
+        beam, rows, used = self.how.beam, line.order, line.around.used
+        width = 2**rows.size if rows.size <= self.how.exact and beam > 1 else beam
+        chosen, payoff, states, dropped = search(self.hosts, line.queue, rows, used, width)
         how: Search = "greedy" if beam == 1 else "beam" if dropped else "exact"
-        return GangPlan(entries, float(payoff), how, int(states))
+        if how == "beam" and not self.how.stop:
+            small, _, looked, _ = search(self.hosts, line.queue, line.lean, used, 1)
+            fewer = rows[np.isin(rows, line.lean[small])]
+            taken, total, again, _ = search(self.hosts, line.queue, fewer, used, 1)
+            states += looked + again
+            if total > payoff:
+                rows, chosen, payoff = fewer, taken, total
+        return GangPlan(self._placed(line, rows[chosen], used), float(payoff), how, int(states))
 
     def leftovers(self, line: PlanningQueue, plan: GangPlan, all_jobs: bool = False) -> Ints:
         """Give the GPUs that a plan leaves idle to jobs outside the plan; return their ``(entries, 3)`` allocations.

@@ -16,6 +16,10 @@ without it, the prices ``D_0`` of an empty cluster alone can exceed half of the 
 alone on an empty cluster pays at most a quarter of its utility. For each type, `j` ranges over the jobs that can use it
 and complete before the horizon.
 
+As printed, ``t^min`` and ``t^max`` are maxima and minima over all types that a job can use, also those with fewer GPUs
+than its gang needs. ``U_max`` is then a utility that the job cannot reach: prices are too high by as much, and 2α is
+larger (``family/hadar-phantom``). The dual of the proof stays feasible, so we keep what is printed.
+
 A utility of 0 at the horizon (a missed deadline, an underflow) would make all prices 0 and α infinite. In that case
 :data:`FLOOR` times the job's best utility replaces ``U_j(T − a_j)``, and Theorem 2 says nothing.
 

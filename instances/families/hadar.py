@@ -247,9 +247,10 @@ def phantom(spec: Phantom) -> Instance:
     """Return jobs of one slot, as many in each slot as there are GPUs, and a gang of all GPUs that is worth 1.1.
 
     Another gang of two would be worth very much in one slot, on two GPUs of a type of which there is one. So ``U_max``
-    is a utility that nobody can earn: (6) takes the shortest duration of a job on its fastest type, however few GPUs of
-    it there are. From there, prices rise so steeply with the load that the second GPU of a server costs more than a job
-    is worth. Hadar runs one small job on the server, and then the gang, whose payoff is higher, takes all slots.
+    is a utility that nobody can earn: (6) takes the shortest duration of a job on its fastest type, however few GPUs
+    of it there are, and so do we. From there, prices rise so steeply with the load that the second GPU of a server
+    costs more than a job is worth. Hadar runs one small job on the server, and then the gang, whose payoff is higher,
+    takes all slots.
     """
     most = OUT_OF_REACH**spec.gpus
     nobody = {"kind": "sigmoid", "amplitude": most, "steepness_per_s": 2 * float(np.log(most)), "midpoint_s": 1.5}
@@ -343,3 +344,40 @@ def copies(spec: ForkedCopies) -> Instance:
         at_once = {"utility": {"kind": "linear_deadline", "amplitude": 1.0, "grace_s": 1e-3}, "deadline_s": slot + 1.0}
         jobs += [worth(1.0, 1, slot) | at_once | {"rates": {kind: 1.0}} for kind in kinds[1:]]
     return linear(jobs, dict.fromkeys(kinds, 1), slots=spec.slots)
+
+
+class CheapestType(HardSpec):
+    """Two jobs: one worth `value` at the end of the first slot and 1 at that of the second, and one worth 0.1."""
+
+    value: int = rule("a whole value, 2 to 10^6", ge=2, le=10**6, default=100)
+
+
+def both_at_once(instance: Instance, problem: str) -> HadarSchedule:
+    """Return the schedule of the first job on the first server and the second one on the second, in the first slot."""
+    return HadarSchedule.of(np.array([(0, 0, 0, 1), (1, 0, 1, 1)], np.int64))
+
+
+@hard(
+    "hadar-cheapest",
+    CheapestType,
+    methods=("hadar.online?alloc=cost",),
+    parameter="value",
+    values=(4, 16, 64, 1024, 16_384),
+    answer=both_at_once,
+    growth="the value v, where the job of value v could have run alone on an idle GPU",
+    exponent=1.0,
+)
+def cheapest(spec: CheapestType) -> Instance:
+    """Return a valuable job that a fast GPU does in one slot and a slow one in two, and a poor job for slow GPUs only.
+
+    Lines 28 to 31 of Algorithm 2 take the cheapest allocation, and then subtract its cost from the utility that it
+    leads to. Nobody poor can use the fast type, so U_min of (7) is low on the slow type alone, and the valuable job
+    goes there. It ends one slot late, when it is worth 1. The fast GPU idles. By payoff, FIND_ALLOC takes the fast one.
+    """
+    steep = 2 * float(np.log(spec.value))
+    falls = {"kind": "sigmoid", "amplitude": float(spec.value), "steepness_per_s": steep, "midpoint_s": 1.5}
+    jobs = [
+        {"gpus": 1, "epochs": 1, "rates": {GPU: 1.0, SLOW: 0.5}, "utility": falls},
+        worth(0.1, 1) | {"rates": {SLOW: 1.0}},
+    ]
+    return linear(jobs, {GPU: 1, SLOW: 1}, slots=2)

@@ -34,15 +34,18 @@ def alone(jobs: Sequence[Any], due_slot: int | None = None) -> Instance:
 
 
 def one_worker(
-    given: Instance, problem: str, jobs: Sequence[int], starts: Sequence[int], kind: Any = 0
+    given: Instance, problem: str, jobs: Sequence[int], starts: Sequence[int], kind: Any = 0, workers: int = 1
 ) -> ZhouSchedule:
-    """Return the schedule in which these jobs start so on the only server, with a worker of a type (or one each)."""
+    """Return the schedule in which these jobs start so on the only server, with a worker of a type (or one each).
+
+    With more than one of the `workers`, a job runs for its fewest slots.
+    """
     name, count = problem.split(".")[1], len(jobs)
     lengths = view(given).architectures[name].options.shortest[list(jobs)]
     nothing, one = np.zeros(count, np.int64), np.ones(count, np.int64)
     ring = name == "ra"
     columns = np.array(jobs), np.array(starts), lengths, nothing + kind, nothing - ring
-    return ZhouSchedule(*columns, np.arange(count), nothing, one, nothing if ring else one)
+    return ZhouSchedule(*columns, np.arange(count), nothing, workers * one, nothing if ring else one)
 
 
 def in_order(given: Instance, problem: str, order: Sequence[int], kind: Any = 0, begin: int = 1) -> ZhouSchedule:
@@ -322,4 +325,178 @@ def wide(spec: WideWorkers) -> Instance:
     host = servers(1, spec.jobs, 0.0, memory_gb=0.0, bandwidth_gbps=10.0 * spec.jobs)
     kinds, types = [worker(spec.jobs, **need), worker(1, **need)], [ps(**need)]
     made = instance([job(1, ring_update_s=0.0)] * spec.jobs, [host], kinds, types, slots=4)
+    return made.model_copy(update={"due_slot": 2})
+
+
+class RingLone(HardSpec):
+    """A ring job of 2^`doublings` − 1 chunks, each of which takes a worker one slot."""
+
+    doublings: int = rule("a whole number of doublings, 2 to 12", ge=2, le=12, default=8)
+
+
+def all_workers(given: Instance, problem: str) -> ZhouSchedule:
+    """Return the schedule of the only job in one slot, as soon as it has arrived, with a worker for each chunk."""
+    only = given.jobs[0]
+    return one_worker(given, problem, [0], [1 + int(only.submit_s)], workers=only.chunks)
+
+
+@hard(
+    "zhou-ring-lone",
+    RingLone,
+    methods=("zhou.ra.online", "zhou.ra.online?alpha=1"),
+    parameter="doublings",
+    values=(2, 4, 6, 8, 10),
+    answer=all_workers,
+    growth="(5τ − 1)/(τ/2 + 2), which tends to 10; with α = 1, (2τ − 1)/(τ/2 + 2), which tends to 4α = 4: tight",
+    limit=10.0,
+)
+def ring_lone(spec: RingLone) -> Instance:
+    """Return a single job of τ − 1 chunks, τ = 2^k, on a server with a GPU for each, which arrives at τ/2.
+
+    The batch of τ/2 has just closed, so the job is planned at τ. On an empty cluster all schedules cost nothing, and
+    Algorithm 6 tries one worker first. So the job gets one worker for a whole window, τ − 1 slots, where all GPUs would
+    need one slot. It completes at 5τ − 1, and could have completed at τ/2 + 2. With windows of α = 1 times τ it
+    completes at 2τ − 1: one job suffices to show that Lemma 1's ratio of 4α cannot be improved there.
+    """
+    tau = 2**spec.doublings
+    need: dict[str, Any] = {"cpus": 0.0, "memory_gb": 0.0, "bandwidth_gbps": 1e-3}
+    host = servers(1, tau - 1, 0.0, memory_gb=0.0, bandwidth_gbps=10.0 * tau)
+    only = job(tau - 1, submit_s=tau / 2, ring_update_s=0.0)
+    return instance([only], [host], [worker(1, **need)], [ps(**need)], slots=6 * tau)
+
+
+class Slivers(HardSpec):
+    """Jobs of a fifth of the CPUs, and `jobs` lighter ones that could share all CPUs; all weigh by their memory."""
+
+    jobs: int = rule("a whole number of light jobs, 6 to 640", ge=6, le=640, default=41)
+    heavy: int = rule("a whole number of heavy jobs, 5 to 1000", ge=5, le=1000, default=5)
+
+
+FIFTH = 5
+"""Heavy jobs that run at a time: each takes a fifth of the CPUs, the largest share that λ allows here."""
+
+
+def slivers_at_once(given: Instance, problem: str) -> ZhouSchedule:
+    """Return the schedule of all light jobs in the first slot."""
+    jobs = [k for k, one in enumerate(given.jobs) if one.weight < given.jobs[0].weight]
+    return one_worker(given, problem, jobs, [1] * len(jobs), 1)
+
+
+@hard(
+    "zhou-slivers",
+    Slivers,
+    methods=("zhou.ra.amaxweight", "zhou.ps.amaxweight"),
+    parameter="jobs",
+    values=(8, 41, 80, 160, 320),
+    answer=slivers_at_once,
+    growth="n/(5·1.001) for n light jobs, where 2 log λ = 8.17 whatever n is: exceeds it from n = 41 on",
+    exponent=1.0,
+)
+def slivers(spec: Slivers) -> Instance:
+    """Return jobs that take a fifth of a server's CPUs for one slot, and jobs that weigh 0.1 % less and take 1/n each.
+
+    As in ``family/zhou-memory``, weights are in the memory, of which there is plenty, so a CPU costs less than any job
+    weighs even when none is left. Five heavy jobs come first and take all CPUs; all light ones together could have
+    had them. Both assumptions hold as printed, λ does not depend on n, and the ratio grows as n.
+
+    With 245 heavy jobs and n = 270, five heavy ones take every window of a batch. Lemma 2's α, with γ = 2 log λ, is
+    48, and 48 windows do not reach the weight that one window can hold.
+    """
+    much, share = 20.0, FIFTH / spec.jobs
+    weight = 1.0 + much
+    # What a light job uses, CPUs and memory, is just less than it weighs.
+    kinds = [worker(0, 1.0, memory_gb=much, bandwidth_gbps=THIN)]
+    kinds.append(worker(0, share, memory_gb=weight - share - 1e-4, bandwidth_gbps=THIN))
+    host = servers(1, 1, FIFTH * (1 + 1e-9), memory_gb=1e6, bandwidth_gbps=1.0)
+    heavy = job(1, minibatch_s=[1.0, None], weight=LIGHTER * weight, ring_update_s=0.0)
+    light = job(1, minibatch_s=[None, 1.0], weight=weight, ring_update_s=0.0)
+    types = [ps(cpus=0.0, memory_gb=0.0, bandwidth_gbps=THIN)]
+    made = instance([heavy] * spec.heavy + [light] * spec.jobs, [host], kinds, types, slots=2)
+    return made.model_copy(update={"due_slot": 2})
+
+
+class DearType(HardSpec):
+    """One job with two types of workers and PSs, of which the second takes `times` as much memory."""
+
+    times: int = rule("a whole factor, 2 to 10^6", ge=2, le=10**6, default=100)
+
+
+def apart(given: Instance, problem: str) -> ZhouSchedule:
+    """Return the schedule of the first job with its worker on the second server, and PSs for it on the first."""
+    thin, wide = given.worker_types[0].bandwidth_gbps, given.ps_types[0].bandwidth_gbps
+    nothing, one = np.zeros(1, np.int64), np.ones(1, np.int64)
+    placed = np.array([0, 0]), np.array([0, 1]), np.array([0, 1]), np.array([math.ceil(thin / wide), 0])
+    return ZhouSchedule(nothing, one, one, nothing, nothing, *placed)
+
+
+@hard(
+    "zhou-dear-type",
+    DearType,
+    methods=("zhou.ps.amincost?printed=true",),
+    parameter="times",
+    values=(2, 8, 32, 128, 1024),
+    answer=apart,
+    growth="as the memory of the dear types; repaired, Algorithm 4 finds the optimum",
+    exponent=1.0,
+)
+def dear_type(spec: DearType) -> Instance:
+    """Return a job of one worker whose cheapest server could hold the worker or the PS, but not both.
+
+    Lines 15 to 20 of Algorithm 4, as printed, keep the last number g of workers on a server that fits, here all of
+    them; ``s = ⌈(N − g)·b/B⌉`` is then 0 PSs, and line 25 drops the schedule. So "PS on the first server, worker on the
+    second one" is never found, and the types that take `times` as much memory are left, on the third server.
+    """
+    times = float(spec.times)
+    groups = [
+        servers(1, 1, 2.0, memory_gb=1.65, bandwidth_gbps=1.0),
+        servers(1, 2, 0.0, memory_gb=2.0, bandwidth_gbps=1.0),
+        servers(1, 1, 0.0, memory_gb=10 * times, bandwidth_gbps=1.0),
+    ]
+    kinds = [worker(1, 0.0, memory_gb=gb, bandwidth_gbps=1e-3) for gb in (1.0, times)]
+    types = [ps(0, cpus, memory_gb=gb, bandwidth_gbps=1e-3) for cpus, gb in ((1.0, 1.0), (0.0, times))]
+    made = instance([job(1)], groups, kinds, types, slots=4)
+    return made.model_copy(update={"due_slot": 2})
+
+
+class Hidden(HardSpec):
+    """A job of weight `weight` that Algorithm 4 as printed does not place in time, and one of weight 1."""
+
+    weight: int = rule("a whole weight, 2 to 10^6", ge=2, le=10**6, default=100)
+
+
+def hidden_and_light(given: Instance, problem: str) -> ZhouSchedule:
+    """Return the schedule of the heavy job as in :func:`apart`, and of the light one on the third server."""
+    first = apart(given, problem)
+    second = np.array([1]), np.array([1]), np.array([1]), np.array([2]), np.array([0])
+    placed = np.array([1]), np.array([2]), np.array([1]), np.array([1])
+    names = "job", "start", "slots", "worker_type", "ps_type", "run", "server", "workers", "ps"
+    both = {
+        name: np.concatenate([getattr(first, name), more]) for name, more in zip(names, (*second, *placed), strict=True)
+    }
+    return replace(first, **both)
+
+
+@hard(
+    "zhou-hidden",
+    Hidden,
+    methods=("zhou.ps.amaxweight?printed=true",),
+    parameter="weight",
+    values=(2, 8, 32, 128, 1024),
+    answer=hidden_and_light,
+    growth="the weight and 1; with the heavy job alone, nothing is scheduled",
+    exponent=1.0,
+)
+def hidden(spec: Hidden) -> Instance:
+    """Return a heavy job whose only schedule in time has ten PSs on the first server and the worker on the second one.
+
+    As in ``family/zhou-dear-type``, Algorithm 4 as printed does not find it. The job's other worker type is slow, and
+    ends after the deadline. So the light job alone is scheduled.
+    """
+    sizes = [(10.0, 10.5), (0.0, 10.0), (1.0, 5.0), (1.0, 1.5)]
+    groups = [servers(1, 1, cpus, memory_gb=gb, bandwidth_gbps=20.0) for cpus, gb in sizes]
+    needs = [(10.0, 10.0), (2.0, 0.1), (0.5, 0.1)]
+    kinds = [worker(1, 0.0, memory_gb=gb, bandwidth_gbps=wide) for gb, wide in needs]
+    heavy = job(1, minibatch_s=[1.0, 200.0, None], weight=float(spec.weight))
+    light = job(1, minibatch_s=[None, None, 1.0])
+    made = instance([heavy, light], groups, kinds, [ps(0, 1.0, bandwidth_gbps=1.0)], slots=200)
     return made.model_copy(update={"due_slot": 2})

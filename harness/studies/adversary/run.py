@@ -149,9 +149,10 @@ def staged(
     seconds = search_s / count if tries is None else budget_s
 
     def search(lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
-        start = tuple(p.instance for p in together(lab.heuristic, done).elite) or known(lab.heuristic, most)
-        until = ends - SHRINK_SHARE * budget_s
-        return SearchTask(lab, seconds, until, seed * 10**6 + number, start, tries or 10**9, most, limits=lab.limits)
+        elite = together(lab.heuristic, done).elite
+        start = () if elite else known(lab.heuristic, most)
+        until, at = ends - SHRINK_SHARE * budget_s, seed * 10**6 + number
+        return SearchTask(lab, seconds, until, at, start, tries or 10**9, most, elite, limits=lab.limits)
 
     def searching(stage: int, done: Sequence[Slice]) -> Sequence[Task[Slice]]:
         return [search(lab, done, stage * width + k) for lab in labs for k in range(width)]

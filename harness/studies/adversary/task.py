@@ -398,17 +398,19 @@ class _Part(Task[Slice]):
 class SearchTask(_Part):
     """A slice of the search: it tries the `start` instances, then random ones and mutations of the worst so far.
 
-    It ends after a number of `tries` or `seconds`; instances have at most `most` jobs (tenants).
+    The worst ones that earlier slices proved are its `elite`, and are not proved again. It ends after a number of
+    `tries` or `seconds`; instances have at most `most` jobs (tenants).
     """
 
     seed: int
     start: tuple[Instance, ...]
     tries: int
     most: int
+    elite: tuple[Proved, ...] = ()
 
     def identity(self) -> Mapping[str, Any]:
         """Return the fields on which the result depends, apart from the speed of the machine."""
-        start = [instance.fingerprint for instance in self.start]
+        start = [instance.fingerprint for instance in (*self.start, *(one.instance for one in self.elite))]
         lab = [self.lab.heuristic, self.lab.anywhere]
         return {"of": [*lab, self.seed, start, self.tries, self.seconds, self.most]}
 
@@ -417,7 +419,7 @@ class SearchTask(_Part):
         draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
         begun = takewhile(lambda one: not one[0] or time.perf_counter() < ends, enumerate(self.start))
         starts = (self.lab.prove(instance) for _, instance in begun)
-        elite = worst([one for one in starts if one and math.isfinite(one.ratio)])
+        elite = worst([*self.elite, *(one for one in starts if one and math.isfinite(one.ratio))])
         nothing: Proved | None = None
         tried = proved = 0
         while tried < self.tries and time.perf_counter() < ends:
