@@ -8,14 +8,18 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from .basics import STRETCH, Data, require
+from .basics import HIGH, STRETCH, Data, require
 from .reading.oef import shares_of
 from .rules import register
 
 
-def shared(data: Data) -> tuple[list[int], dict[tuple[float, ...], Fraction]]:
-    """Return the devices of each type, slowest first, and the total weight of all tenants with the same speedups."""
+def shared(data: Data, whole: bool = False) -> tuple[list[int], dict[tuple[float, ...], Fraction]]:
+    """Return the devices of each type, slowest first, and the total weight of all tenants with the same speedups.
+
+    Tenants are virtual ones, a row for each job type, or `whole`.
+    """
     read, weights = shares_of(data), dict[tuple[float, ...], Fraction]()
+    read = read.whole if whole else read
     for row, weight in zip(read.speedups.tolist(), read.weight.tolist(), strict=True):
         weights[tuple(row)] = weights.get(tuple(row), Fraction(0)) + Fraction(weight)
     return [read.devices[name] for name in read.gpu_types], dict(sorted(weights.items()))
@@ -103,5 +107,27 @@ def _unequal(own: list[Fraction], weight: list[Fraction]) -> Fraction:
     return part
 
 
+def welfare(data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on Nash welfare, the product by weight of the tenants' gains, from the prices of devices alone.
+
+    Let tenants have budgets in proportion to their weights, which add up to the price of all devices. A tenant's budget
+    buys at most a gain of r, on the type that is worth most to it per price, so that a gain of g costs at least g / r
+    of its budget. No allocation costs more than all devices: the mean of g / r by weight is at most 1, and so is their
+    product by weight. Devices of a type may exceed capacity by :data:`SPARE`.
+    """
+    devices, weights = shared(data, whole=True)
+    price = [Fraction(x) for x in proof["prices"]]
+    require(len(price) == len(devices) and min(price) > 0, "each type must have a price above 0")
+    cost, every = _total(price, devices), float(sum(weights.values()))
+    logs = []
+    for row, weight in weights.items():
+        speedups = [Fraction(x) for x in row]
+        bought = cost * max(x / p for x, p in zip(speedups, price, strict=True)) / _total(speedups, devices)
+        logs.append(float(weight) / every * math.log(float(bought)))
+    # Errors of logarithms and sums are far below 1e-12, as none exceeds a few hundred.
+    return 1, Fraction(math.exp(math.fsum(logs) + 1e-12)) * Fraction(HIGH) * (1 + SPARE)
+
+
+register("oef.nash_welfare", welfare, reads=("prices",))
 for name in ("allocation", "envy_free", "equal_efficiency", "sharing_incentive"):
     register(f"oef.{name}", efficiency, reads=("tenants", "envy"))

@@ -13,6 +13,7 @@ import pyomo.environ as pyo
 import pytest
 from conftest import Command
 from pylatexenc.latexwalker import LatexWalker
+from pyomo.core.expr import identify_variables
 
 import schedgap as sg
 from schedgap import instances
@@ -44,8 +45,14 @@ def view(paper: str, reference: str) -> Any:
 
 @cache
 def compiled(name: str) -> StandardForm:
+    """Return a model as arrays; a concave objective is replaced by the sum of its variables."""
     spec = MODELS.get(name)
-    return compile_model(build(spec.build, view(spec.paper, spec.example)))
+    model = build(spec.build, view(spec.paper, spec.example))
+    (objective,) = model.component_data_objects(pyo.Objective, active=True)
+    if objective.expr.polynomial_degree() is None:
+        assert all(variable.lb == 0 for variable in identify_variables(objective.expr))
+        objective.expr = sum(identify_variables(objective.expr))
+    return compile_model(model)
 
 
 def shape(form: StandardForm) -> tuple[int, int, int, int]:

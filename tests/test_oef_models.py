@@ -24,7 +24,11 @@ from schedgap.models.oef.lazy import lazy_cooperative, merged_cooperative
 from schedgap.models.oef.printed import build_gavel, decode, least_over_optima, pareto_gain
 
 EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
-LPS = [spec.id for spec in models.MODELS if spec.paper == "oef" and spec.kind != "matheuristic"]
+LPS = [
+    spec.id
+    for spec in models.MODELS
+    if spec.paper == "oef" and spec.kind != "matheuristic" and spec.problem != "oef.nash_welfare"
+]
 
 
 def optimum(model: str, view: OefView) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ class RawTenants:
     ----------
     labels
         Name of each row: the tenant's id, with the job type if the tenant has several.
+    tenants, owner
+        Ids of tenants, and ``(v,)`` whose row it is.
     weight
         ``(v,)`` weight of the tenant divided by the number of its job types.
     devices
@@ -36,6 +38,8 @@ class RawTenants:
     """
 
     labels: tuple[str, ...]
+    tenants: tuple[str, ...]
+    owner: Array
     weight: Array
     devices: dict[str, int]
     rates: Array
@@ -56,6 +60,31 @@ class RawTenants:
     def true_speedups(self) -> Array:
         """``(v, k)`` true speedups over the slowest type."""
         return self._over_slowest(self.true_rates)
+
+    @cached_property
+    def whole(self) -> RawTenants:
+        """The tenants with one row each: on every type, a tenant runs the fastest of its job types."""
+        order = [self.gpu_types.index(name) for name in self.devices]
+        rates, true = (self._largest(speedups)[:, order] for speedups in (self.speedups, self.true_speedups))
+        return replace(
+            self,
+            labels=self.tenants,
+            owner=np.arange(len(self.tenants)),
+            weight=np.asarray(np.bincount(self.owner, self.weight), float),
+            rates=rates,
+            true_rates=true,
+        )
+
+    def _largest(self, speedups: Array) -> Array:
+        found = np.zeros((len(self.tenants), speedups.shape[1]))
+        np.maximum.at(found, self.owner, speedups)
+        return found
+
+    def of_tenants(self, rows: Array) -> Array:
+        """Return the sums ``(tenants, …)`` of what the rows of each tenant have."""
+        total = np.zeros((len(self.tenants), *rows.shape[1:]))
+        np.add.at(total, self.owner, rows)
+        return total
 
     def _over_slowest(self, rates: Array) -> Array:
         order = [list(self.devices).index(name) for name in self.gpu_types]
@@ -85,8 +114,11 @@ def shares_of(data: Data) -> RawTenants:
     rates, true = (np.array([[row[r] for r in devices] for row in column]) for column in columns)
     order = np.argsort(np.log(true).mean(axis=0), kind="stable")
     kinds = Counter(row.tenant for row in rows)
+    number = {tenant: t for t, tenant in enumerate(kinds)}
     return RawTenants(
         labels=tuple(f"{row.tenant}/{row.kind}" if kinds[row.tenant] > 1 else row.tenant for row in rows),
+        tenants=tuple(kinds),
+        owner=np.array([number[row.tenant] for row in rows]),
         weight=np.array([row.weight for row in rows]),
         devices=devices,
         rates=rates,

@@ -26,7 +26,7 @@ from schedgap.certificates.fairness import PropertyCheck, envy_free, equal_effic
 from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import number
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, OefView, efficiency
+from schedgap.instances.views.oef import Allocation, OefView, efficiency, whole
 
 __all__ = [
     "REACH", "TOLERANCE", "Direction", "Mechanism", "Misreport", "PropertyCheck", "Worth", "adjacent", "envy_free",
@@ -52,20 +52,9 @@ def whole_tenants(view: OefView, devices: Array) -> tuple[OefView, Array]:
     A tenant makes the best use of any bundle, its own or another's: it values devices of a type at its largest speedup
     on them. This judges a mechanism leniently, since it counts what a tenant could do with its devices.
     """
-    whole = np.arange(len(view.tenants))
-    speedups, true, bundle = (np.zeros((whole.size, view.capacity.size)) for _ in range(3))
-    np.maximum.at(speedups, view.owner, view.speedups)
-    np.maximum.at(true, view.owner, view.true_speedups)
+    seen, _ = whole(view)
+    bundle = np.zeros(seen.speedups.shape)
     np.add.at(bundle, view.owner, devices)
-    seen = replace(
-        view,
-        labels=view.tenants,
-        owner=whole,
-        weight=np.asarray(np.bincount(view.owner, view.weight), float),
-        speedups=speedups,
-        true_speedups=true,
-        min_demand=np.array([view.min_demand[view.owner == t].min() for t in whole]),
-    )
     return seen, bundle
 
 

@@ -29,11 +29,19 @@ JUDGES: tuple[Callable[[RawTenants, Array], PropertyCheck[Any]], ...] = (envy_fr
 RULES = {f"oef.{rule}": rule for rule in ("equal_efficiency", "sharing_incentive", "envy_free")}
 """The property that a problem requires of every allocation, whatever its method claims."""
 
+WHOLE = {"oef.nash_welfare"}
+"""Problems whose tenants count as a whole: objective, metrics and claims are about tenants, not about job types."""
+
 
 @refusing
 def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[str, ...]) -> Verdict:
-    """Check an allocation; in all problems the objective is the total efficiency at reported speedups.
+    """Check an allocation; the objective is the total efficiency at reported speedups, or Nash welfare.
 
+    In ``oef.nash_welfare`` it is the Nash welfare, the product by weight of the tenants' efficiencies over those of an
+    equal split. Tenants then count as a whole: on any bundle, a tenant runs the fastest of its job types on each type.
+
+    ``market_error`` is the ε of the equilibrium: at prices in parts of all budgets that add up to 1 + ε, every tenant
+    has at least what its budget, its part of all weights, can buy; all of them spend at most ε too much together.
     ``gain_max`` is the largest gain of a tenant over an equal split (Fig. 5); ``preference_max`` is the largest factor
     by which a tenant prefers its own allocation to that of another, scaled to the same weight (Fig. 6). ``missed`` is
     the largest relative amount by which the allocation misses a rule or exceeds the devices of a type, also if that is
@@ -44,28 +52,55 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
         what = f"one of shape {x.shape}" if x.shape != facts.speedups.shape else "one with infinite numbers or NaN"
         refuse([f"devices: a finite array of shape {facts.speedups.shape}, not {what}"])
     own, true = efficiency(facts.speedups, x), efficiency(facts.true_speedups, x)
-    findings = {judge.__name__: judge(facts, x) for judge in JUDGES}
-    equal = efficiency(facts.speedups, equal_split(facts))
+    rows, reached = (facts, x), own
+    if problem in WHOLE:
+        rows, reached = (facts.whole, facts.of_tenants(x)), facts.of_tenants(own)
+    findings = {judge.__name__: judge(*rows) for judge in JUDGES}
+    equal = efficiency(rows[0].speedups, equal_split(rows[0]))
     required = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
     preferred = max(
-        float((own[rows, None] / np.maximum(scaled(facts, x, rows), TOLERANCE)).max()) for rows in blocks(len(own))
+        float((reached[part, None] / np.maximum(scaled(*rows, part), TOLERANCE)).max()) for part in blocks(len(reached))
     )
     metrics: dict[str, float | int | bool] = {
         "envy_free": bool(findings["envy_free"]),
         "sharing_incentive": bool(findings["sharing_incentive"]),
-        "gain_max": float((own / equal).max()),
+        "gain_max": float((reached / equal).max()),
         "preference_max": preferred,
         "support_size": int((x > TOLERANCE * facts.capacity).sum()),
         "true_total": float(true.sum()),
         "missed": max(0.0, float((x.sum(axis=0) / facts.capacity).max()) - 1, *(findings[n].missed for n in required)),
     }
+    objective = float(own.sum())
+    if problem in WHOLE:
+        metrics["market_error"] = market_error(rows[0], reached)
+        objective = mean_gain(rows[0], reached)
     unmet = [findings[name].text for name in required if not findings[name]]
     return Verdict(
-        objective=float(own.sum()),
+        objective=objective,
         violations=(*_capacity(facts, x), *_rounds(facts, decision), *unmet),
         metrics=metrics,
         quantities={"devices": x, "efficiency": own, "true_efficiency": true, "true_total": float(true.sum())},
     )
+
+
+def mean_gain(facts: RawTenants, own: Array) -> float:
+    """Return the Nash welfare: efficiencies `own` ``(t,)`` over those of an equal split, multiplied by weight."""
+    if own.min() <= 0:
+        return 0.0
+    gains = own / efficiency(facts.speedups, equal_split(facts))
+    return float(np.exp(facts.weight @ np.log(gains) / facts.weight.sum()))
+
+
+def market_error(facts: RawTenants, own: Array) -> float:
+    """Return ε of the equilibrium with efficiencies `own` ``(t,)``, infinite if a tenant has nothing.
+
+    The price of a device is the most that a tenant may pay for it without gaining by buying more of it: its budget
+    times its speedup, over its efficiency.
+    """
+    if own.min() <= 0:
+        return float("inf")
+    price = (facts.speedups * (facts.weight / facts.weight.sum() / own)[:, None]).max(axis=0)
+    return float(price @ facts.capacity) - 1
 
 
 def scaled(facts: RawTenants, devices: Array, rows: slice) -> Array:
@@ -105,5 +140,8 @@ QUANTITIES = (
     *("envy_free", "sharing_incentive", "gain_max", "preference_max", "support_size", "true_total", "missed"),
     *("devices", "efficiency", "true_efficiency"),
 )
+"""What verdicts contain; in problems about whole tenants ``market_error``, too."""
 
-VERIFIERS.register(VerifierSpec("oef", shares_of, check, lambda problem: QUANTITIES))
+VERIFIERS.register(
+    VerifierSpec("oef", shares_of, check, lambda problem: QUANTITIES + ("market_error",) * (problem in WHOLE))
+)

@@ -783,6 +783,8 @@ QUANTITIES = listed(
     _quantity("sharing_incentive", "True if no tenant prefers an equal share of all devices."),
     _quantity("gain_max", "Largest gain of a tenant over an equal share of all devices.", sense="max"),
     _quantity("preference_max", "Largest factor by which a tenant prefers its own devices to another one's."),
+    _quantity("market_error", "Price of all devices over all budgets, less 1, at prices at which every tenant has at "
+              "least what its budget can buy.", sense="min"),
     _quantity("support_size", "Number of positive entries of the allocation."),
     _quantity("missed", "Largest part by which the decision misses a rule, or exceeds the devices of a type.",
               sense="min"),

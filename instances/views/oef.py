@@ -159,6 +159,30 @@ def merged(v: OefView) -> tuple[OefView, Ints]:
     return _rows(v, first, tuple(v.labels[i] for i in first), weight), group
 
 
+def whole(v: OefView) -> tuple[OefView, Ints]:
+    """Return the view with one row per tenant: a tenant with several job types runs the fastest one on each type.
+
+    A tenant's weight is that of all its job types together, and its speedup on a type is its largest.
+
+    Returns
+    -------
+    view, best
+        View of the tenants, and ``(tenants, k)`` the row of `v`, the first if there are several, that is fastest.
+    """
+    first = np.unique(v.owner, return_index=True)[1]
+    speedups, true = (np.zeros((len(v.tenants), v.capacity.size)) for _ in range(2))
+    np.maximum.at(speedups, v.owner, v.speedups)
+    np.maximum.at(true, v.owner, v.true_speedups)
+    smallest = np.full(len(v.tenants), np.iinfo(np.int64).max)
+    np.minimum.at(smallest, v.owner, v.min_demand)
+    best = np.full(speedups.shape, v.size)
+    fastest = v.speedups == speedups[v.owner]
+    np.minimum.at(best, v.owner, np.where(fastest, np.arange(v.size)[:, None], v.size))
+    weight = np.asarray(np.bincount(v.owner, v.weight), float)
+    seen = _rows(v, first, v.tenants, weight)
+    return replace(seen, speedups=speedups, true_speedups=true, min_demand=smallest), best
+
+
 def sampled(v: OefView, rows: Ints) -> OefView:
     """Return the view of some virtual tenants, with a part of all devices in proportion to their weight."""
     few = _rows(v, rows, tuple(v.labels[row] for row in rows.tolist()), v.weight[rows])
@@ -308,13 +332,19 @@ ENVY_FREE = _largest(
     requires="envy-freeness",
     base=ALLOCATION.id,
 )
+NASH = Problem(
+    "oef.nash_welfare",
+    "largest Nash welfare, the product by weight of the tenants' gains over an equal split",
+    "max",
+    "equal splits",
+)
 
 PAPERS.register(
     PaperSpec(
         id="oef",
         title="Mo, Xu, Lau: Optimal Resource Efficiency with Fairness in Heterogeneous GPU Clusters (Middleware 2024)",
         view=view,
-        problems=(ALLOCATION, EQUAL, SHARING, ENVY_FREE),
+        problems=(ALLOCATION, EQUAL, SHARING, ENVY_FREE, NASH),
         decision=Allocation,
         describe=describe,
     )

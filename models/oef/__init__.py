@@ -31,10 +31,11 @@ from functools import partial
 
 from schedgap.instances.discovery import import_submodules
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, SHARING, OefView
+from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, NASH, SHARING, OefView
 from schedgap.models.oef import printed
 from schedgap.models.oef.first_order import by_first_order
 from schedgap.models.oef.lazy import cooperative
+from schedgap.models.oef.market import build_nash, nash
 from schedgap.models.registry import model
 
 FULL_LIMIT = 150
@@ -78,6 +79,14 @@ unenvied(
     procedure=by_first_order,
     skip=_few,
 )(printed.build_cooperative)
+model(
+    "oef.nash",
+    source="Eisenberg and Gale 1959; Varian 1974, competitive equilibrium from equal incomes",
+    problem=NASH.id,
+    procedure=nash,
+    claims=("envy_free", "sharing_incentive"),
+    example="paper/oef-eq1",
+)(build_nash)
 fair("oef.maxmin", source="OEF §2.3.3, max-min fairness", kind="baseline")(printed.build_maxmin)
 fair(
     "oef.gavel",

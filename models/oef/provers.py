@@ -71,7 +71,21 @@ def envies(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Conten
     return {"unit": unit, "envy": [[*pair, n] for pair, n in zip(found.pairs.tolist(), numbers, strict=True) if n]}
 
 
+def prices(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content | None:
+    """Return the price of a device of each type: the most that a tenant at its gain may pay for it."""
+    if outcome.decision is None:
+        return None
+    seen, _ = oef.whole(view)
+    own = np.bincount(view.owner, oef.efficiency(view.speedups, outcome.decision.devices))
+    if own.min() <= 0:
+        return None
+    price = (seen.speedups * (seen.weight / seen.weight.sum() / own)[:, None]).max(axis=0)
+    unit = unit_of(price.max())
+    return {"unit": unit, "prices": listed(whole(price, unit))}
+
+
 PROVERS.register(ProverSpec(oef.ALLOCATION.id, devices))
+PROVERS.register(ProverSpec(oef.NASH.id, prices))
 for problem in ROWS:
     PROVERS.register(ProverSpec(problem, partial(tenants, problem=problem)))
 PROVERS.register(ProverSpec(oef.ENVY_FREE.id, envies))
