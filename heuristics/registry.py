@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from schedgap.heuristics.duals import PriceRun
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.registry import MethodSpec, Registry
 from schedgap.instances.schema import Instance
@@ -52,12 +53,15 @@ class HeuristicSpec(MethodSpec):
     shown
         ``shown(view, decision)`` evaluates a ratio whose conditions can only be checked after a run; result rows state
         it instead of `guarantee`.
+    steps
+        ``steps(view, decision)`` replays a decision of a primal–dual algorithm, job by job, with the prices it posts.
     """
 
     kind: Literal["online", "baseline"]
     run: Callable[..., Any]
     guarantee: Callable[..., Guarantee | None] = lambda view: None
     shown: Callable[[Any, Any], Guarantee | None] | None = None
+    steps: Callable[[Any, Any], PriceRun] | None = None
 
     def decide(self, instance: Instance, seed: int = 0, oracle: Oracle | None = None) -> Any:
         """Run the heuristic on an instance and return its decision (in notebooks; the harness also checks decisions).

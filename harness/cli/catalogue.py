@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
-from schedgap.harness.cli.app import INSTANCES, METHODS, FormatOption, app, emit_lines, say, stdout
+from schedgap.harness.cli.app import INSTANCES, METHODS, FormatOption, app, emit_lines, say, stdout, write
 from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.table import OutputFormat
 from schedgap.instances.errors import UsageError
@@ -318,8 +318,21 @@ def explain(
     drop: Annotated[
         list[str], Option(metavar="ROW", help="Solve without this row or family, and show what it costs. Repeatable.")
     ] = [],  # noqa: B006
+    prices: Annotated[
+        bool,
+        Option("--prices", help="Run a primal–dual algorithm: its steps, job by job, and what its prices prove."),
+    ] = False,
+    picture: Annotated[Path | None, Option(help="With --prices: also save the figure (.svg, .png, .pdf).")] = None,
+    certificates: Annotated[
+        Path | None, Option(metavar="DIR", help="With --prices: copy the certificate of its own prices here.")
+    ] = None,
 ) -> None:
     """Explain a model or heuristic. Print its mathematics and the paper's equation numbers, parameters and size."""
+    if prices:
+        explain_prices(name, instance or SMALL, style, picture, certificates, everything=large)
+        return
+    if picture or certificates:
+        raise UsageError("--picture and --certificates are about prices: add --prices")
     from schedgap.harness.ask.explain import explain as explained
 
     def begins(model: str, where: str) -> None:
@@ -328,6 +341,35 @@ def explain(
 
     explanation = explained(name, instance, large=large, drop=drop, on_model=begins)
     sys.stdout.write(str(getattr(explanation, style)))
+
+
+SMALL = "gen/20jobs"
+"""The instance on which prices are explained by default."""
+
+
+def explain_prices(
+    name: str, instance: str, style: str, picture: Path | None, certificates: Path | None, *, everything: bool
+) -> None:
+    """Print the steps of a primal–dual algorithm, and write the files that are asked for."""
+    from schedgap.harness.ask.prices import prices
+    from schedgap.harness.engine.certificates import save
+    from schedgap.harness.show.drawing import figures
+    from schedgap.harness.show.page.prices import blocks
+
+    found = prices(name, instance)
+    steps = found.table
+    write(blocks(found, everything), list(steps), steps.to_dict("records"), FORMATS[style])
+    if picture:
+        for drawing in figures(found):
+            drawing.save(picture)
+    if certificates:
+        if found.own is None:
+            raise UsageError(f"{certificates}: no certificate follows from these prices: {found.reasons['own']}")
+        say(f"{save(found.own, found.instance, certificates)}: bound {found.own['bound']:.10g} of its own prices")
+
+
+FORMATS = {"text": OutputFormat.TABLE} | {name: OutputFormat(name) for name in ("latex", "markdown", "json")}
+"""Formats of tables by those of explanations."""
 
 
 @app.command()

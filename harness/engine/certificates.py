@@ -9,7 +9,9 @@ from typing import Any
 
 from schedgap import certificates as rules
 from schedgap.harness.engine.folder import damage_explained
+from schedgap.harness.engine.result import packed
 from schedgap.harness.engine.sealed import KeptFile
+from schedgap.instances.canonical import write, write_atomically
 from schedgap.instances.errors import UsageError
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
@@ -52,6 +54,19 @@ def checked(content: Mapping[str, Any], instance: Instance) -> str:
     except rules.REFUSED as reason:
         raise ValueError(f"its certificate does not hold: {reason or type(reason).__name__}") from reason
     return f"bound {content['bound']:.10g} holds"
+
+
+def save(content: Mapping[str, Any], instance: Instance, folder: Path) -> Path:
+    """Write a certificate and its instance into a folder as a run lays them out; return the certificate's path."""
+    path = folder / FOLDER / f"prices-{content['instance'][:12]}.json.gz"
+    try:
+        for part in (path.parent, folder / "instances"):
+            part.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, packed(content))
+    except OSError as error:
+        raise UsageError(f"{folder}: certificates cannot be written: {error.strerror or error}") from error
+    write(instance, folder / "instances" / f"{instance.fingerprint}.json")
+    return path
 
 
 def export(run: Path, folder: Path) -> None:

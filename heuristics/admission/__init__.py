@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schedgap.heuristics.admission import duality
 from schedgap.heuristics.admission.online import Desk, steps  # noqa: F401 -- the lesson builds a desk
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.moldable import Runs, runs_of
@@ -22,6 +23,7 @@ def _too_large(view: AdmissionView) -> str | None:
     kind="online",
     source="walk-through, parts 1 to 3: COST_C, COST_D, prices η",
     too_large=_too_large,
+    steps=duality.steps,
 )
 def online(view: AdmissionView, context: Context) -> Runs:
     r"""Admit every job whose best schedule has a utility above its cost at the prices of its arrival.

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from schedgap.heuristics.hadar import allox, baselines, gavel  # noqa: F401 -- they register what they define
-from schedgap.heuristics.hadar.duality import shown
+from schedgap.heuristics.hadar.duality import shown, steps
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import Planning
@@ -116,6 +116,7 @@ simulated(
     variants=VARIANTS,
     guarantee=passing(_theorem, Hadar, Planning),
     shown=passing(_shown, Hadar, Planning),
+    steps=steps,
 )(passing(lambda instance, oracle, **settings: Hadar(instance, **settings), Hadar, Planning))
 simulated("hadar.hadare", problem=FORKED.id, kind="online", source="HadarE, section V", parameters=FORKS, forks=True)(
     passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE)

@@ -22,10 +22,12 @@ largest payoff of each job. Where that is at most ``2αP``, the run is within th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappush, heappushpop
 
 import numpy as np
 
+from schedgap.heuristics.duals import PriceRun, Purchase, follow
 from schedgap.heuristics.hadar.prices import ExtremePrices, guarantee, prices
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import ROUNDING, Array, Ints
@@ -41,6 +43,47 @@ def shown(view: HadarView, schedule: HadarSchedule) -> Guarantee:
     if most <= promised.factor * reached:
         return promised
     return Guarantee(f"none shown: dual {most / reached:.3g} P" if reached else "none shown: no job completes")
+
+
+def steps(view: HadarView, schedule: HadarSchedule) -> PriceRun:
+    """Return the steps of a schedule: jobs by their first slot, then by index, at the prices (5) of the run's jobs.
+
+    A job takes all GPUs that it ever holds in its step. The utility of a job that is preempted and never completes is
+    not in it: such a job does not appear in a schedule.
+    """
+    hosts, extremes = view.servers, prices(view)
+    slot, gpus = np.arange(view.slots), np.maximum(hosts.gpus, 1)
+
+    def price(cells: Ints, used: Array) -> Array:
+        server = cells // view.slots
+        return extremes.price(hosts.gpu_type[server], used, gpus[server])
+
+    def place(cell: int) -> str:
+        server, slot = divmod(cell, view.slots)
+        return f"server {hosts.names[server]}, slot {slot}"
+
+    capacity = np.repeat(hosts.gpus.astype(float), view.slots)
+    found, start, used = follow(purchases(view, schedule), capacity, price)
+    dear = (capacity * price(np.arange(capacity.size), used)).reshape(-1, view.slots)
+    rows = np.zeros((len(view.capacity), slot.size))
+    np.add.at(rows, hosts.gpu_type, dear)
+    rows /= np.maximum(view.capacity, 1)[:, None]
+    promised = guarantee(view)
+    ratio = extremes.alpha if promised.factor else None
+    return PriceRun(found, start, extremes.alpha, ratio, "Theorem 2" if ratio else "", rows, place)
+
+
+def purchases(view: HadarView, schedule: HadarSchedule) -> Iterator[Purchase]:
+    """Yield what each job gets, by first slot, then by index; a cell is a server in a slot."""
+    begin = np.full(view.size, view.slots)
+    np.minimum.at(begin, schedule.job, schedule.slot)
+    order = np.argsort(schedule.job, kind="stable")
+    first = np.searchsorted(schedule.job[order], np.arange(view.size + 1))
+    for job in np.argsort(begin, kind="stable")[: np.count_nonzero(np.diff(first))].tolist():
+        mine = order[first[job] : first[job + 1]]
+        slots = int(schedule.slot[mine].max() - view.arrival[job]) + 1
+        worth = float(view.utilities.value(job, slots * view.slot_s))
+        yield Purchase(job, worth, schedule.server[mine] * view.slots + schedule.slot[mine], schedule.gpus[mine])
 
 
 def earned(view: HadarView, schedule: HadarSchedule) -> float:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from schedgap.heuristics.duals import PriceRun
 from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.heuristics.simulator.engine import in_slots
 from schedgap.heuristics.simulator.gangs import built
@@ -43,6 +44,7 @@ def simulated(
     kind: Literal["online", "baseline"] = "baseline",
     guarantee: Callable[..., Guarantee | None] = lambda view: None,
     shown: Callable[..., Guarantee | None] | None = None,
+    steps: Callable[..., PriceRun] | None = None,
     **fields: Any,
 ) -> Callable[[Build], Build]:
     """Register the decorated ``build(instance, oracle)`` twice under one id: as a policy and as a heuristic.
@@ -55,7 +57,8 @@ def simulated(
             return schedule(view, build(view.instance, context.oracle, **settings), forks)
 
         policy(id, forks=forks, **fields)(build)
-        heuristic(id, problem=problem, kind=kind, guarantee=guarantee, shown=shown, **fields)(passing(run, build))
+        own: dict[str, Any] = {"guarantee": guarantee, "shown": shown, "steps": steps}
+        heuristic(id, problem=problem, kind=kind, **own, **fields)(passing(run, build))
         return build
 
     return register

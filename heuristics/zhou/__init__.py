@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from schedgap.heuristics.duals import PriceRun
 from schedgap.heuristics.registry import Guarantee, heuristic
 from schedgap.heuristics.zhou import baselines, batches, duality
 from schedgap.heuristics.zhou.batches import Way
@@ -108,7 +109,7 @@ def _register(
     source: str,
     parameters: tuple[Parameter, ...] = (),
     variants: tuple[str, ...] = (),
-    **more: Callable[..., Guarantee | None],
+    **more: Callable[..., Guarantee | PriceRun | None],
 ) -> None:
     """Register a heuristic for both architectures, PSs and ring all-reduce.
 
@@ -151,6 +152,7 @@ _register(
     "Zhou et al., Algorithms 3 to 7, Theorem 3",
     guarantee=_two_log,
     shown=duality.shown,
+    steps=duality.steps,
     parameters=(PRINTED, TIES),
 )
 _register(

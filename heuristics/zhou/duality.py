@@ -14,26 +14,72 @@ the run, the ratio holds.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 
+from schedgap.heuristics.duals import PriceRun, Purchase, follow
 from schedgap.heuristics.registry import Guarantee
-from schedgap.instances.arrays import ROUNDING, Array
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.moldable import Ledger
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule
 
 
 def loads(a: Architecture, schedule: ZhouSchedule) -> Array:
     """Return the ``(h, R, τ − 1)`` resources in use in slots 1 … τ − 1."""
-    m = a.machines
-    taken = schedule.workers[:, None] * m.worker[schedule.worker_type[schedule.run]]
-    if a.id == "ps":
-        taken = taken + schedule.ps[:, None] * m.ps[schedule.ps_type[schedule.run]]
+    m, taken = a.machines, held(a, schedule)
     begin = schedule.start[schedule.run] - 1
     change = np.zeros((m.size, a.deadline, taken.shape[1]))
     np.add.at(change, (schedule.server, begin), taken)
     np.add.at(change, (schedule.server, begin + schedule.slots[schedule.run]), -taken)
     used = np.cumsum(change, axis=1)[:, :-1].transpose(0, 2, 1)
     return np.where(used > ROUNDING * m.capacity[:, :, None], used, 0.0)
+
+
+def steps(a: Architecture, schedule: ZhouSchedule) -> PriceRun:
+    """Return the steps of A_maxweight, in the order in which it schedules jobs, at the prices (11).
+
+    The proof of Theorem 3 goes on from λ^x − 1 ≤ x·log λ, for jobs that take x ≤ 1/log λ of a server: α of Definition 1
+    is log λ, to base 2, and that of Lemma 1 is twice as much, since a job's weight is at least the sum of what it
+    consumes, and at least what it pays.
+    """
+    m, slots = a.machines, a.deadline - 1
+    capacity = np.repeat(m.capacity.ravel(), slots)
+
+    def price(cells: Ints, used: Array) -> Array:
+        return a.price(used, capacity[cells])
+
+    def place(cell: int) -> str:
+        server, resource = divmod(cell // slots, len(m.resources))
+        return f"{m.resources[resource]} of server {m.names[server]}, slot {cell % slots + 1}"
+
+    found, start, used = follow(purchases(a, schedule), capacity, price, unit=1.0)
+    final = price(np.arange(capacity.size), used).reshape(*m.capacity.shape, slots)
+    log = math.log2(a.price_base)
+    rows = np.array([final[m.kind == kind].mean(axis=0) for kind in range(a.classes.size)])
+    promise = "Theorem 3" if a.meets_assumptions.all() else ""
+    return PriceRun(found, start, log, 2 * log if promise else None, promise, rows, place)
+
+
+def purchases(a: Architecture, schedule: ZhouSchedule) -> Iterator[Purchase]:
+    """Yield what each job gets, in the order of a schedule; a cell is a resource of a server in a slot."""
+    slots = a.deadline - 1
+    taken = held(a, schedule)
+    for run, job in enumerate(schedule.job.tolist()):
+        mine = np.flatnonzero(schedule.run == run)
+        entry, resource = np.nonzero(taken[mine] > 0)
+        cells = (schedule.server[mine][entry] * taken.shape[1] + resource) * slots
+        when = np.arange(schedule.start[run] - 1, schedule.start[run] - 1 + schedule.slots[run])
+        amounts = np.repeat(taken[mine][entry, resource], when.size)
+        yield Purchase(job, float(a.weight[job]), (cells[:, None] + when).ravel(), amounts)
+
+
+def held(a: Architecture, schedule: ZhouSchedule) -> Array:
+    """Return the ``(e, R)`` resources that each entry of a schedule holds."""
+    m = a.machines
+    taken = schedule.workers[:, None] * m.worker[schedule.worker_type[schedule.run]]
+    return taken + schedule.ps[:, None] * m.ps[schedule.ps_type[schedule.run]] if a.id == "ps" else taken
 
 
 def dual_objective(a: Architecture, used: Array) -> float:

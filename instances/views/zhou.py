@@ -273,6 +273,10 @@ class Architecture(Moldable):
         """
         capacity = self.machines.capacity[servers]
         capacity = capacity.reshape(*capacity.shape, *([1] * (used.ndim - 2)))
+        return self.price(used, capacity)
+
+    def price(self, used: Array, capacity: Array) -> Array:
+        """Return the prices (11) where `used` units of a `capacity` are in use; a capacity of 0 is free."""
         part = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
         return np.asarray(np.expm1(np.clip(part, 0.0, 1.0) * math.log(self.price_base)))
 

@@ -12,6 +12,8 @@ from .harness.ask.graphs import envy as envy
 from .harness.ask.graphs import flow as flow
 from .harness.ask.graphs import support as support
 from .harness.ask.graphs import windows as windows
+from .harness.ask.prices import PricesFound as PricesFound
+from .harness.ask.prices import prices as prices
 from .harness.engine.task import Limits as Limits
 from .harness.show import plot as plot
 from .harness.show.drawing import figures as figures

@@ -1,0 +1,233 @@
+"""Steps of primal–dual algorithms, what their own prices prove, and the command that shows both."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pytest
+from charts import records
+from conftest import Command
+from hadar_reference import best, instances_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import schedgap as sg
+from schedgap import certificates
+from schedgap.harness.ask.prices import PricesFound
+from schedgap.harness.show.drawing import figures
+from schedgap.harness.show.page.prices import blocks, picture
+from schedgap.harness.show.table import Line
+from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.duals import Purchase, follow
+from schedgap.heuristics.hadar.duality import dual_objective, loads
+from schedgap.heuristics.hadar.duality import steps as hadar_steps
+from schedgap.heuristics.hadar.prices import prices as extremes_of
+from schedgap.instances.errors import UsageError
+from schedgap.instances.random_instances import admission as random_admission
+from schedgap.instances.random_instances import zhou as random_zhou
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.schema import Instance
+
+PROOF = "hadar.online?mode=incremental&payoff=lifetime"
+FIG1 = "paper/hadar-fig1"
+POSTING = ("hadar.online", "admission.online", "zhou.ps.amaxweight", "zhou.ra.amaxweight")
+
+
+@pytest.fixture(scope="module")
+def fig1() -> PricesFound:
+    return sg.prices(PROOF, FIG1)
+
+
+def test_the_methods_that_post_prices_are_known() -> None:
+    assert {spec.id for spec in HEURISTICS if spec.steps and not spec.settings} >= set(POSTING)
+    with pytest.raises(UsageError, match=r"posts no prices; these do: .*hadar\.online"):
+        sg.prices("oef.rounding", "paper/oef-eq1")
+
+
+def test_the_first_step_of_figure_1_is_computed_by_hand(fig1: PricesFound) -> None:
+    """J1 takes two V100 and the K80 of empty servers: it pays U_min for each, and fills the servers."""
+    view = PAPERS.get("hadar").view(fig1.instance)
+    low, high = extremes_of(view).low, extremes_of(view).high
+    step, decision = fig1.run.steps[0], HEURISTICS.get(PROOF).decide(fig1.instance)
+    held = [decision.job == step.job, decision.server, decision.gpus]
+    kind, full = view.servers.gpu_type[held[1][held[0]]], view.servers.gpus[held[1][held[0]]]
+    gpus = held[2][held[0]]
+    after = low[kind] * (high[kind] / low[kind]) ** (gpus / full)
+    assert step.paid == pytest.approx(float(low[kind] @ gpus))
+    assert step.rise == pytest.approx(float(full @ (after - low[kind])))
+    assert step.needed == pytest.approx(max(full * (after - low[kind]) / (low[kind] * gpus)))
+    assert fig1.run.start == pytest.approx(view.slots * float(low @ view.capacity))
+
+
+def test_what_the_steps_of_figure_1_say(fig1: PricesFound) -> None:
+    assert [fig1.ids[step.job] for step in fig1.run.steps] == ["J1", "J2", "J3"]
+    assert [fig1.ids[step.job] for step in fig1.broken] == ["J1", "J2", "J3"]
+    assert [fig1.ids[step.job] for step in fig1.behind] == ["J3"]
+    assert fig1.run.primal[-1] == pytest.approx(fig1.objective)
+    assert fig1.own_bound is not None and fig1.best_bound is not None  # noqa: PT018
+    assert fig1.objective <= fig1.best_bound * (1 + 1e-9) <= fig1.own_bound
+    assert list(fig1.table["lemma_1"]) == [True, True, False]
+
+
+@pytest.mark.parametrize("method", POSTING)
+def test_the_certificate_is_the_algorithms_own(method: str) -> None:
+    """Any reader derives its bound from the raw instance; it holds, and is no better than the best prices'."""
+    found = sg.prices(method, FIG1 if method.startswith("hadar") else "paper/walkthrough")
+    assert found.own is not None
+    assert not found.reasons
+    assert float(certificates.check(found.own, found.instance.plain, 1)) <= found.own["bound"]
+    assert found.objective <= found.best_bound * (1 + 1e-9)  # type: ignore[operator]
+    assert found.best_bound <= found.own_bound * (1 + 1e-9)  # type: ignore[operator]
+    assert found.best_rows is not None
+    assert found.best_rows.shape == found.run.rows.shape
+
+
+@given(instances_of())
+@settings(max_examples=25)
+def test_on_small_instances_the_own_bound_holds(instance: Instance) -> None:
+    """Exhaustive search finds nothing better; the steps add up to the decision and its final prices."""
+    view = PAPERS.get("hadar").view(instance)
+    most = best(instance, complete=False)
+    assert most is not None
+    for method in (PROOF, "hadar.online"):
+        found = sg.prices(method, instance, best=False)
+        assert found.own_bound is not None
+        assert found.own_bound >= most * (1 - 1e-9)
+        decision = HEURISTICS.get(method).decide(instance)
+        run = hadar_steps(view, decision)
+        assert found.own_bound <= dual_objective(view, loads(view, decision), extremes_of(view)) * (1 + 1e-6) + 1e-9
+        final = run.start + sum(step.rise for step in run.steps)
+        assert final == pytest.approx(float((view.capacity @ run.rows).sum()))
+        assert sum(step.primal for step in run.steps) == pytest.approx(found.objective)
+
+
+def random(draw: Any, seed: int) -> Instance:
+    return draw(np.random.default_rng(seed))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("draw", "method"),
+    [(random_zhou.draw, "zhou.ps.amaxweight"), (random_zhou.draw, "zhou.ra.amaxweight")],
+)
+def test_steps_of_zhou_add_up(draw: Any, method: str, seed: int) -> None:
+    found = sg.prices(method, random(draw, seed))
+    assert found.own_bound is not None and found.best_bound is not None  # noqa: PT018
+    assert found.objective <= found.best_bound * (1 + 1e-9) <= found.own_bound * (1 + 1e-6)
+    assert found.run.primal[-1] == pytest.approx(found.objective)
+    assert found.run.start == 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_of_admission_are_those_of_the_algorithm(seed: int) -> None:
+    instance = random(random_admission.draw, seed)
+    found = sg.prices("admission.online", instance)
+    view = PAPERS.get("admission").view(instance)
+    taken = [step for step in sg.heuristics.admission.steps(view) if step.chosen]
+    assert [step.job for step in found.run.steps] == [step.job for step in taken]
+    for mine, step in zip(found.run.steps, taken, strict=True):
+        assert step.chosen
+        assert (mine.worth, mine.paid) == pytest.approx((step.chosen.utility, step.chosen.run.cost))
+    if taken:
+        assert found.run.rows[0] == pytest.approx(taken[-1].after)
+
+
+def one_cell(low: float, high: float, gpus: int, before: int, amount: int) -> float:
+    """Return the α that a step on one server needs, at the prices (5)."""
+
+    def price(cells: Any, used: Any) -> Any:
+        return low * (high / low) ** (used / gpus)
+
+    bought = [Purchase(0, 1.0, np.array([0]), np.array([float(each)])) for each in (before, amount)]
+    return follow(bought, np.array([float(gpus)]), price)[0][1].needed
+
+
+@given(st.floats(1.1, 1e6), st.integers(1, 16), st.data())
+def test_no_integer_step_of_hadar_meets_definition_1(ratio: float, gpus: int, data: st.DataObject) -> None:
+    amount = data.draw(st.integers(1, gpus))
+    before = data.draw(st.integers(0, gpus - amount))
+    needed = one_cell(1.0, ratio, gpus, before, amount)
+    assert needed == pytest.approx(gpus * (ratio ** (amount / gpus) - 1) / amount)
+    assert needed > math.log(ratio)
+
+
+@given(st.floats(2.0, 1e9), st.floats(0.0, 1.0), st.floats(1e-3, 1.0))
+def test_small_steps_of_zhou_meet_definition_1(base: float, used: float, part: float) -> None:
+    """Theorem 3 asks for steps of at most 1/log λ of a capacity; they need no more than log λ."""
+    amount = min(part / math.log2(base), 1.0)
+    before = used * (1.0 - amount)
+
+    def price(cells: Any, used: Any) -> Any:
+        return np.expm1(used * math.log(base))
+
+    bought = [Purchase(0, 1.0, np.array([0]), np.array([each])) for each in (before, amount)]
+    assert follow(bought, np.ones(1), price, unit=1.0)[0][1].needed <= math.log2(base) * (1 + 1e-9)
+
+
+@given(instances_of())
+@settings(max_examples=40)
+def test_lemma_2(instance: Instance) -> None:
+    """Where Definition 1 holds for a step with a payoff, the inequality of Lemma 1 holds, too."""
+    view = PAPERS.get("hadar").view(instance)
+    run = hadar_steps(view, HEURISTICS.get(PROOF).decide(instance))
+    for step in run.steps:
+        needed = max(step.needed, 1.0)
+        if step.payoff >= 0:
+            assert step.dual <= needed * step.primal * (1 + 1e-9)
+
+
+def test_the_figure_shows_both_objectives_and_both_bounds(fig1: PricesFound) -> None:
+    (drawing,) = figures(fig1)
+    alt.Chart.from_dict(drawing.spec, validate=True)
+    assert drawing.kind == "prices.steps"
+    assert "n = 3 steps of 3 jobs; Definition 1 fails in 3." in drawing.caption
+    dual = records(drawing, series="D, as the proof counts it")
+    assert [each["value"] for each in dual] == pytest.approx([fig1.run.start, *fig1.run.dual], rel=1e-5)
+    assert {each["value"] for each in records(drawing, series="bound of its own prices")} == {
+        float(f"{fig1.own_bound:.6g}")
+    }
+
+
+def test_nothing_scheduled_is_told() -> None:
+    view = PAPERS.get("hadar").view(sg.load(FIG1))
+    decision = HEURISTICS.get(PROOF).decide(sg.load(FIG1))
+    none = type(decision).of(np.zeros((0, 4), np.int64))
+    run = hadar_steps(view, none)
+    assert run.steps == ()
+    found = PricesFound(PROOF, sg.load(FIG1), "hadar.utility", "utility", run, 0.0, None, None, {"own": "why"})
+    text = [block.text for block in blocks(found) if isinstance(block, Line)]
+    assert "No certificate from its own final prices: why." in text
+    assert "fails in none of 0 steps" in text[2]
+    assert picture(found) == []
+    assert figures(found) == []
+
+
+def test_the_command_fits_into_80_columns(command: Command, tmp_path: Path) -> None:
+    """It prints the steps, and its files hold: the certificate is checked without the models."""
+    svg = tmp_path / "steps.svg"
+    files = ["--picture", svg, "--certificates", tmp_path]
+    done = command("explain", PROOF, "--prices", "--instance", FIG1, *files, width=80)
+    assert done.returncode == 0
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert "Lemma 1's ΔP ≥ ΔD/α with α = 7.442 (Theorem 2) fails in 1 of 3 steps: J3." in " ".join(done.stdout.split())
+    assert svg.read_text().startswith("<svg")
+    (proof,) = (tmp_path / "certificates").iterdir()
+    assert (tmp_path / "instances").is_dir()
+    certificates.main([str(proof)])
+
+
+def test_the_command_prints_data_and_refuses_what_it_cannot_do(command: Command) -> None:
+    listed = json.loads(command("explain", PROOF, "--prices", "--instance", FIG1, "--format", "json").stdout)
+    assert [each["job"] for each in listed] == ["J1", "J2", "J3"]
+    for arguments, why in (
+        (["oef.rounding", "--prices"], "posts no prices"),
+        ([PROOF, "--picture", "a.svg"], "--prices"),
+    ):
+        done = command("explain", *arguments)
+        assert done.returncode == 2
+        assert why in done.stderr
