@@ -28,12 +28,21 @@ class Guarantee:
     factor: float | None = None
 
 
+def no_prices(model: str, view: object) -> Any:
+    """Raise `UsageError`: the heuristic asks for prices, and there is nobody to ask."""
+    raise UsageError(f"this heuristic needs the prices of {model}; pass prices=models.shadow_prices")
+
+
 @dataclass(frozen=True)
 class Context:
-    """What a heuristic gets besides the view: a random generator, its only source of randomness, and an oracle."""
+    """What a heuristic gets besides the view: a random generator, its only source of randomness, and oracles.
+
+    ``oracle(model_id, view)`` returns a model's decision, ``prices(model_id, view)`` the prices that prove its bound.
+    """
 
     rng: np.random.Generator
     oracle: Oracle
+    prices: Oracle = no_prices
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,8 @@ class HeuristicSpec(MethodSpec):
         it instead of `guarantee`.
     steps
         ``steps(view, decision)`` replays a decision of a primal–dual algorithm, job by job, with the prices it posts.
+    by_name
+        Whether it runs only where it is named in full: it is not in any paper, and asks a model for advice.
     """
 
     kind: Literal["online", "baseline"]
@@ -62,17 +73,21 @@ class HeuristicSpec(MethodSpec):
     guarantee: Callable[..., Guarantee | None] = lambda view: None
     shown: Callable[[Any, Any], Guarantee | None] | None = None
     steps: Callable[[Any, Any], PriceRun] | None = None
+    by_name: bool = False
 
-    def decide(self, instance: Instance, seed: int = 0, oracle: Oracle | None = None) -> Any:
+    def decide(
+        self, instance: Instance, seed: int = 0, oracle: Oracle | None = None, prices: Oracle = no_prices
+    ) -> Any:
         """Run the heuristic on an instance and return its decision (in notebooks; the harness also checks decisions).
 
-        Heuristics that round a model's optimum need ``models.oracle``. Raises `NotApplicableError` if the method does
+        Heuristics that round a model's optimum need ``models.oracle``, and those that take its prices as advice need
+        ``models.shadow_prices``. Raises `NotApplicableError` if the method does
         not apply.
         """
         view = self.view(instance)
         if reason := self.skip(view):
             raise NotApplicableError(reason)
-        return self.run(view, Context(np.random.default_rng(seed), oracle or _no_oracle))
+        return self.run(view, Context(np.random.default_rng(seed), oracle or _no_oracle, prices))
 
 
 def _no_oracle(model: str, view: object) -> Any:

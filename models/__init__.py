@@ -25,10 +25,10 @@ Docstrings of heuristics are printed in the same way.
 
 import schedgap.models.engine._pyomo  # isort: skip # noqa: F401 -- must come before anything that imports Pyomo
 from schedgap.instances.discovery import import_submodules
-from schedgap.models.registry import MODELS, ModelSpec, Outcome, oracle
+from schedgap.models.registry import MODELS, ModelSpec, Outcome, oracle, shadow_prices
 
 import_submodules(__name__)
 
 get = MODELS.get
 
-__all__ = ["MODELS", "ModelSpec", "Outcome", "get", "oracle"]
+__all__ = ["MODELS", "ModelSpec", "Outcome", "get", "oracle", "shadow_prices"]

@@ -190,6 +190,17 @@ def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
     return outcome.decision
 
 
+def shadow_prices(model: str, view: Any, options: SolveOptions | None = None) -> NDArray[np.float64]:
+    """Return the prices that prove a model's bound, in the shape of :attr:`Outcome.prices`.
+
+    Raise `NotApplicableError` if it finds none.
+    """
+    prices = MODELS.get(model).run(view, options).prices
+    if prices is None:
+        raise NotApplicableError(f"{model} found no prices")
+    return prices
+
+
 MODELS: Registry[ModelSpec] = Registry("model")
 
 model = MODELS.decorator(ModelSpec, "build", kind="exact")

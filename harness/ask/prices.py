@@ -12,7 +12,7 @@ generation finds, certified by the same rule.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,26 +99,35 @@ class PricesFound:
         return tuple(filter(self.run.behind, self.run.steps))
 
     @property
-    def table(self) -> pd.DataFrame:
-        """The steps as a data frame, one row per scheduled job."""
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """The steps as columns by name, with an entry per scheduled job."""
         run = self.run
-        return pd.DataFrame(
-            {
-                "job": [self.ids[step.job] for step in run.steps],
-                "worth": [step.worth for step in run.steps],
-                "paid": [step.paid for step in run.steps],
-                "payoff": [step.payoff for step in run.steps],
-                "rise": [step.rise for step in run.steps],
-                "delta_primal": [step.primal for step in run.steps],
-                "delta_dual": [step.dual for step in run.steps],
-                "primal": run.primal,
-                "dual": run.dual,
-                "needed": [step.needed for step in run.steps],
-                "definition_1": [not run.breaks(step) for step in run.steps],
-                "lemma_1": [not run.behind(step) for step in run.steps] if run.ratio else None,
-                "where": [run.place(step.cell) for step in run.steps],
-            }
-        )
+        return {
+            "job": [self.ids[step.job] for step in run.steps],
+            "worth": [step.worth for step in run.steps],
+            "paid": [step.paid for step in run.steps],
+            "payoff": [step.payoff for step in run.steps],
+            "rise": [step.rise for step in run.steps],
+            "delta_primal": [step.primal for step in run.steps],
+            "delta_dual": [step.dual for step in run.steps],
+            "primal": run.primal.tolist(),
+            "dual": run.dual.tolist(),
+            "needed": [step.needed for step in run.steps],
+            "definition_1": [not run.breaks(step) for step in run.steps],
+            "lemma_1": [not run.behind(step) if run.ratio else None for step in run.steps],
+            "where": [run.place(step.cell) for step in run.steps],
+        }
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The steps as records."""
+        columns = self.columns
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The steps as a data frame."""
+        return pd.DataFrame(self.columns)
 
     def __repr__(self) -> str:
         return f"PricesFound({self.method} on {self.instance.name}, {len(self.run.steps)} steps)"
@@ -180,8 +189,13 @@ def prices(
         own=proofs["own"],
         best=found,
         reasons=reasons,
-        best_rows=found and np.array(found["prices"][0], float).reshape(run.rows.shape) * found["unit"],
+        best_rows=_rows(found, run.rows.shape),
     )
+
+
+def _rows(proof: Mapping[str, Any] | None, shape: tuple[int, ...]) -> Array | None:
+    """Return the prices in a certificate."""
+    return None if proof is None else np.array(proof["prices"][0], float).reshape(shape) * float(proof["unit"])
 
 
 def posting(method: str) -> HeuristicSpec:

@@ -357,8 +357,7 @@ def explain_prices(
     from schedgap.harness.show.page.prices import blocks
 
     found = prices(name, instance)
-    steps = found.table
-    write(blocks(found, everything), list(steps), steps.to_dict("records"), FORMATS[style])
+    write(blocks(found, everything), list(found.columns), found.records, FORMATS[style])
     if picture:
         for drawing in figures(found):
             drawing.save(picture)

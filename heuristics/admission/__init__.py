@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from schedgap.heuristics.admission import duality
-from schedgap.heuristics.admission.online import Desk, steps  # noqa: F401 -- the lesson builds a desk
+from schedgap.heuristics.admission.online import Desk, steps
+from schedgap.heuristics.advice import PARAMETERS, Advice, blurred, predicted
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.moldable import Runs, runs_of
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.admission import UTILITY, AdmissionView
 
 LARGEST = 50_000_000
@@ -23,9 +28,14 @@ def _too_large(view: AdmissionView) -> str | None:
     kind="online",
     source="walk-through, parts 1 to 3: COST_C, COST_D, prices η",
     too_large=_too_large,
+    parameters=(
+        Parameter(
+            "theta", "multiple of θ − 1 for which the algorithm takes it: its forecast error", least=1e-6, most=1e6
+        ),
+    ),
     steps=duality.steps,
 )
-def online(view: AdmissionView, context: Context) -> Runs:
+def online(view: AdmissionView, context: Context, *, theta: float = 1.0) -> Runs:
     r"""Admit every job whose best schedule has a utility above its cost at the prices of its arrival.
 
     A worker costs :math:`\eta_w = \theta_w^{h_w(t)/\sum_s \sum_w C_{sw}} - 1` in slot t if h workers of its type are in
@@ -39,4 +49,32 @@ def online(view: AdmissionView, context: Context) -> Runs:
     ties between payoffs; here the earliest completion wins, then the fewest slots of workers, then of PSs. COST_D puts
     at most :math:`D_w - 1` workers on a server, so a single worker is never spread.
     """
-    return runs_of([(step.job, step.chosen.run) for step in steps(view) if step.chosen], 0)
+    return runs_of([(step.job, step.chosen.run) for step in steps(view, theta=theta) if step.chosen], 0)
+
+
+@heuristic(
+    "admission.advised",
+    problem=UTILITY.id,
+    kind="baseline",
+    source="walk-through, with predicted prices (not in the text)",
+    too_large=_too_large,
+    parameters=PARAMETERS,
+    by_name=True,
+)
+def advised(
+    view: AdmissionView, context: Context, *, trust: float = 0.5, noise: float | str = 0.0, of: str = "same"
+) -> Runs:
+    """Admit jobs as ``admission.online`` does, at prices that follow those of ``admission.columns``.
+
+    A prediction is the mean over servers of the price of a worker or parameter server in a slot. No ratio is stated,
+    since the text proves none. :mod:`schedgap.heuristics.advice` has the price function.
+    """
+    m, desk = view.machines, Desk(view)
+    found = predicted(view, context, "admission.columns", of, PAPERS.get("admission"))
+    classes = view.classes
+    weight = classes.capacity * classes.count[:, None]
+    by_class = found.reshape(classes.size, -1, view.slots)
+    mean = np.einsum("cr,crt->rt", weight, by_class) / np.maximum(m.total, 1e-12)[:, None]
+    base = desk.bases[:, None]
+    advice = Advice(1.0 + blurred(mean, noise, context, np.full_like(base, 1e-3), np.maximum(base - 1.0, 2e-3)), trust)
+    return runs_of([(step.job, step.chosen.run) for step in steps(view, advice=advice) if step.chosen], 0)

@@ -19,13 +19,13 @@ from schedgap.instances.moldable import Runs
 from schedgap.instances.views.admission import AdmissionView
 
 
-def steps(view: AdmissionView, runs: Runs) -> PriceRun:
+def steps(view: AdmissionView, runs: Runs, *, theta: float = 1.0) -> PriceRun:
     """Return the steps of a decision, in the order in which jobs were admitted, at the prices η.
 
     What all workers of a type cost is their number times the price, although the price depends on the share of the
     workers of all types that are in use.
     """
-    desk, m = Desk(view), view.machines
+    desk, m = Desk(view, theta=theta), view.machines
     divisor, base = (np.repeat(each.ravel(), view.slots) for each in (desk.divisor, desk.bases))
     capacity = np.repeat(m.total, view.slots)
 

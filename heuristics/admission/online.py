@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from schedgap.heuristics.advice import Advice
 from schedgap.instances.arrays import SLACK, Array
 from schedgap.instances.moldable import FoundRun, RunOptions, options_of
 from schedgap.instances.views.admission import UTILITY, AdmissionView
@@ -75,8 +76,8 @@ def _share(view: AdmissionView) -> Array:
 class Desk:
     """The admission desk: it keeps the free capacities and prices, proposes schedules and books admitted runs."""
 
-    def __init__(self, view: AdmissionView) -> None:
-        self.view = view
+    def __init__(self, view: AdmissionView, *, theta: float = 1.0, advice: Advice | None = None) -> None:
+        self.view, self._theta, self._advice = view, theta, advice
         m = view.machines
         self.free = np.repeat(np.rint(m.capacity).astype(np.int64)[:, :, None], view.slots, axis=2)
         self._total, workers = m.total[:, None], len(m.worker_types)
@@ -110,12 +111,16 @@ class Desk:
             worth = view.utility(job)[end[mine]] / choices.slots[mine]
             workers = max(workers, float((worth / choices.workers[mine]).max(initial=0.0)))
             servers = max(servers, float((worth / ps[mine]).max(initial=0.0)))
-        return np.append(np.full(len(view.machines.worker_types), workers), servers) + 1.0
+        return self._theta * np.append(np.full(len(view.machines.worker_types), workers), servers) + 1.0
 
     @property
     def prices(self) -> Array:
         """``(R, T)`` current price of one worker or PS, by resource and slot."""
-        return price(self.bases[:, None], self._total - self.free.sum(axis=0), self.divisor)
+        used = self._total - self.free.sum(axis=0)
+        if self._advice is None:
+            return price(self.bases[:, None], used, self.divisor)
+        share = np.divide(used, self.divisor, out=np.zeros(used.shape), where=self.divisor > 0)
+        return self._advice.price(share, share, np.ones_like(share), self.bases[:, None]) - 1.0
 
     def candidates(self, job: int, prices: Array) -> tuple[Candidate | None, Candidate | None]:
         """Return a job's best schedule on one server and its best one on several, at prices ``(R, T)``.
@@ -174,9 +179,13 @@ class Desk:
         self.free[:, -1, run.start : run.end] -= run.ps[:, None]
 
 
-def steps(view: AdmissionView) -> tuple[Step, ...]:
-    """Run the algorithm; return one step per job, by arrival. Jobs of the same slot keep the instance's order."""
-    desk = Desk(view)
+def steps(view: AdmissionView, *, theta: float = 1.0, advice: Advice | None = None) -> tuple[Step, ...]:
+    """Run the algorithm; return one step per job, by arrival. Jobs of the same slot keep the instance's order.
+
+    `theta` is the factor by which the largest utility per slot and worker, θ − 1, is misjudged. With `advice`, prices
+    follow predicted ones.
+    """
+    desk = Desk(view, theta=theta, advice=advice)
     prices = desk.prices
     log = []
     for job in np.argsort(view.arrival, kind="stable").tolist():

@@ -18,15 +18,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from schedgap.heuristics.advice import PARAMETERS as PREDICTED
+from schedgap.heuristics.advice import Advice, blurred, predicted
 from schedgap.heuristics.hadar import allox, baselines, gavel  # noqa: F401 -- they register what they define
 from schedgap.heuristics.hadar.duality import shown, steps
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import Planning
-from schedgap.heuristics.hadar.prices import guarantee
-from schedgap.heuristics.hadar.slotted import simulated
-from schedgap.heuristics.registry import Guarantee
+from schedgap.heuristics.hadar.prices import ahead_mean, guarantee, prices
+from schedgap.heuristics.hadar.slotted import schedule, simulated
+from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.instances.parameters import Parameter, passing
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import BETA, FORKED, HadarSchedule, HadarView
 
 PARAMETERS = (
@@ -56,6 +59,8 @@ PARAMETERS = (
     ),
     Parameter("stop", "whether a job without an allocation ends the planning (line 7)"),
     Parameter("conserving", "whether jobs without a positive payoff use GPUs left idle, for a round; not in the paper"),
+    Parameter("u_min", "multiple of U_min for which the algorithm takes it: its forecast error", least=1e-6, most=1e6),
+    Parameter("u_max", "multiple of U_max for which the algorithm takes it", least=1e-6, most=1e6),
     Parameter("beam", "states of the dynamic program kept in long queues; 1 is greedy", least=1, most=4096),
     Parameter("beta", "weight of the communication cost (line 29), which the paper leaves undefined", least=0),
     replace(BETA, name="communication"),
@@ -118,6 +123,31 @@ simulated(
     shown=passing(_shown, Hadar, Planning),
     steps=steps,
 )(passing(lambda instance, oracle, **settings: Hadar(instance, **settings), Hadar, Planning))
+
+
+@heuristic(
+    "hadar.advised",
+    kind="baseline",
+    source="Hadar, Algorithms 1 and 2, with predicted prices (not in the paper)",
+    parameters=PREDICTED,
+    by_name=True,
+)
+def advised(
+    view: HadarView, context: Context, *, trust: float = 0.5, noise: float | str = 0.0, of: str = "same"
+) -> HadarSchedule:
+    """Schedule as ``hadar.online?payoff=lifetime`` does, at prices that follow those of ``hadar.p2.columns``.
+
+    A job pays the price of the round for all of its rounds. So a prediction is the mean price of a type over the rounds
+    to come, as many as the mean job takes on its fastest type. :mod:`schedgap.heuristics.advice` has the price
+    function, and what is known of its ratio; none is stated.
+    """
+    found = predicted(view, context, "hadar.p2.columns", of, PAPERS.get("hadar"))
+    extremes = prices(view)
+    low, high = extremes.low[:, None], extremes.high[:, None]
+    ahead = ahead_mean(blurred(found, noise, context, low, high), view)
+    return schedule(view, Hadar(view.instance, payoff="lifetime", advice=Advice(ahead, trust)))
+
+
 simulated("hadar.hadare", problem=FORKED.id, kind="online", source="HadarE, section V", parameters=FORKS, forks=True)(
     passing(lambda instance, oracle, **settings: HadarE(instance, **settings), HadarE)
 )

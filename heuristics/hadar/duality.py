@@ -45,18 +45,18 @@ def shown(view: HadarView, schedule: HadarSchedule) -> Guarantee:
     return Guarantee(f"none shown: dual {most / reached:.3g} P" if reached else "none shown: no job completes")
 
 
-def steps(view: HadarView, schedule: HadarSchedule) -> PriceRun:
+def steps(view: HadarView, schedule: HadarSchedule, *, u_min: float = 1.0, u_max: float = 1.0) -> PriceRun:
     """Return the steps of a schedule: jobs by their first slot, then by index, at the prices (5) of the run's jobs.
 
     A job takes all GPUs that it ever holds in its step. The utility of a job that is preempted and never completes is
     not in it: such a job does not appear in a schedule.
     """
-    hosts, extremes = view.servers, prices(view)
+    hosts, extremes = view.servers, prices(view).believed(u_min, u_max)
     slot, gpus = np.arange(view.slots), np.maximum(hosts.gpus, 1)
 
     def price(cells: Ints, used: Array) -> Array:
         server = cells // view.slots
-        return extremes.price(hosts.gpu_type[server], used, gpus[server])
+        return extremes.price(hosts.gpu_type[server], used.astype(np.int64), gpus[server])
 
     def place(cell: int) -> str:
         server, slot = divmod(cell, view.slots)
@@ -69,7 +69,7 @@ def steps(view: HadarView, schedule: HadarSchedule) -> PriceRun:
     np.add.at(rows, hosts.gpu_type, dear)
     rows /= np.maximum(view.capacity, 1)[:, None]
     promised = guarantee(view)
-    ratio = extremes.alpha if promised.factor else None
+    ratio = extremes.alpha if promised.factor and u_min == u_max == 1.0 else None
     return PriceRun(found, start, extremes.alpha, ratio, "Theorem 2" if ratio else "", rows, place)
 
 
@@ -83,7 +83,9 @@ def purchases(view: HadarView, schedule: HadarSchedule) -> Iterator[Purchase]:
         mine = order[first[job] : first[job + 1]]
         slots = int(schedule.slot[mine].max() - view.arrival[job]) + 1
         worth = float(view.utilities.value(job, slots * view.slot_s))
-        yield Purchase(job, worth, schedule.server[mine] * view.slots + schedule.slot[mine], schedule.gpus[mine])
+        yield Purchase(
+            job, worth, schedule.server[mine] * view.slots + schedule.slot[mine], schedule.gpus[mine].astype(float)
+        )
 
 
 def earned(view: HadarView, schedule: HadarSchedule) -> float:

@@ -46,8 +46,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from schedgap.heuristics.advice import Advice
 from schedgap.heuristics.hadar.planning import GangPlan, Planner, Planning, RoundToPlan
-from schedgap.heuristics.hadar.prices import prices
+from schedgap.heuristics.hadar.prices import AdvisedPrices, ExtremePrices, prices
 from schedgap.heuristics.simulator import Assignment, State
 from schedgap.instances.arrays import ROUNDING, Ints
 from schedgap.instances.errors import UsageError
@@ -76,6 +77,11 @@ def in_rounds(instance: Instance, state: State) -> HadarView:
     return replace(view, slot_s=round_s, slots=slots, arrival=arrival)
 
 
+def _equal(some: Ints | None, before: Ints | None) -> bool:
+    """Return whether prices take the same jobs as before; all jobs, or none, do not change."""
+    return some is None or before is None or np.array_equal(some, before)
+
+
 class Hadar:
     """The scheduler Hadar (Algorithm 1): it places the jobs of highest payoff, utility minus the price of their GPUs.
 
@@ -93,6 +99,10 @@ class Hadar:
         See the module.
     conserving
         Whether jobs without a positive payoff run on GPUs that would otherwise idle; only under ``replan``.
+    u_min, u_max
+        Factors by which ``U_min`` and ``U_max`` are misjudged.
+    advice
+        Predicted prices by type and round, ``(k, T)``.
     **planning
         Fields of :class:`schedgap.heuristics.hadar.planning.Planning`.
 
@@ -115,6 +125,9 @@ class Hadar:
         prices: Period = "run",
         mode: Mode = "replan",
         conserving: bool = False,
+        u_min: float = 1.0,
+        u_max: float = 1.0,
+        advice: Advice | None = None,
         **planning: Any,
     ) -> None:
         self._how = Planning(**planning)
@@ -123,6 +136,8 @@ class Hadar:
             values = ", ".join(f"{name} = {cost:g}" for name, cost in {"beam": self._how.beam, **costs}.items())
             raise UsageError(f"Hadar: {values}: the beam must be at least 1, costs finite and at least 0")
         self._instance, self._period, self._mode, self._conserving = instance, prices, mode, conserving
+        self._believed = {"u_min": u_min, "u_max": u_max}
+        self._advice = advice
         self._planner: Planner | None = None
         self._counted: Ints | None = None
         self.plans: list[GangPlan] = []
@@ -156,7 +171,16 @@ class Hadar:
             self._counted = np.union1d(before, state.jobs)
         if self._planner is None:
             view = in_rounds(self._instance, state)
-            self._planner = Planner(view, prices(view, self._counted), self._how)
-        elif self._counted is not None and before is not None and not np.array_equal(self._counted, before):
-            self._planner.reprice(prices(self._planner.view, self._counted))
+            self._planner = Planner(view, self._posted(view, state), self._how)
+        elif self._advice is not None or not _equal(self._counted, before):
+            self._planner.reprice(self._posted(self._planner.view, state))
         return self._planner
+
+    def _posted(self, view: HadarView, state: State) -> ExtremePrices:
+        """Return the prices of the jobs that count."""
+        own = prices(view, self._counted).believed(**self._believed)
+        if self._advice is None:
+            return own
+        now = min(state.round, self._advice.predicted.shape[1] - 1)
+        today = replace(self._advice, predicted=self._advice.predicted[:, now])
+        return AdvisedPrices(own.low, own.high, own.floored, advice=today)

@@ -31,10 +31,11 @@ al., INFOCOM 2018), the paper's algorithm knows these two numbers of its workloa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from schedgap.heuristics.advice import Advice
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import HadarView
@@ -60,11 +61,43 @@ class ExtremePrices:
         """``α`` of Theorem 2."""
         return float(np.maximum(1.0, np.log(self.high) - np.log(self.low)).max())
 
+    def believed(self, u_min: float, u_max: float) -> ExtremePrices:
+        """Return the prices of somebody who takes ``U_min`` and ``U_max`` for these multiples of what they are."""
+        if u_min == u_max == 1.0:
+            return self
+        low = self.low * u_min
+        return replace(self, low=low, high=np.maximum(self.high * u_max, low))
+
     def price(self, gpu_type: Ints | int, used: Ints, gpus: Ints | int) -> Array:
         """Return the price (5) of a GPU on servers with `gpus` GPUs of which `used` are taken; arguments broadcast."""
         share = used / gpus
         low, high = np.log(self.low)[gpu_type], np.log(self.high)[gpu_type]
         return np.asarray(np.exp(low + (high - low) * share))
+
+
+@dataclass(frozen=True, eq=False)
+class AdvisedPrices(ExtremePrices):
+    """Prices that follow a prediction for each type ``(k,)``, as :mod:`schedgap.heuristics.advice` says."""
+
+    advice: Advice = field(kw_only=True)
+
+    def price(self, gpu_type: Ints | int, used: Ints, gpus: Ints | int) -> Array:
+        """Return the price of a GPU on servers with `gpus` GPUs of which `used` are taken; arguments broadcast."""
+        of_type = replace(self.advice, predicted=self.advice.predicted[gpu_type])
+        after = np.minimum(used + 1, gpus) / gpus
+        return of_type.price(used / gpus, after, self.low[gpu_type], self.high[gpu_type])
+
+
+def ahead_mean(predicted: Array, view: HadarView) -> Array:
+    """Return ``(k, T)`` means of predicted prices over the rounds to come that the mean job takes at its fastest."""
+    jobs = view.possible
+    shortest = view.rounds(jobs, view.workload.work[jobs]).min(axis=1, initial=np.inf)
+    rounds = int(np.clip(np.rint(shortest[np.isfinite(shortest)].mean()), 1, view.slots)) if jobs.size else 1
+    total = np.cumsum(
+        np.pad(predicted[:, : view.slots], ((0, 0), (1, max(view.slots - predicted.shape[1], 0)))), axis=1
+    )
+    ends = np.minimum(np.arange(view.slots) + rounds, view.slots)
+    return np.asarray((total[:, ends] - total[:, :-1]) / (ends - np.arange(view.slots)))
 
 
 def prices(view: HadarView, counted: Ints | None = None) -> ExtremePrices:

@@ -29,11 +29,14 @@ def _too_large(a: Architecture) -> str | None:
     return None if cells <= CELLS else f"servers x slots = {cells:,}, more than {CELLS:,}"
 
 
-def _four_alpha(a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = Way.carry) -> Guarantee:
+def _four_alpha(
+    a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = Way.carry, f: float = Way.f
+) -> Guarantee:
     """Return the ratio ``4α`` of Theorem 5 if all jobs meet its assumptions.
 
     If they do not, no ratio is known in advance, but a run may be shown to meet the conditions of Lemma 1.
     """
+    a = a.believed(f)
     least = a.alpha
     largest = least if alpha in ("formula", "round", "scheduled") else alpha
     if carry and isinstance(largest, int) and largest >= least and a.meets_assumptions.all():
@@ -41,11 +44,12 @@ def _four_alpha(a: Architecture, *, alpha: int | str = Way.alpha, carry: bool = 
     return Guarantee(f"4·{largest} where a run meets Lemma 1" if carry else "4α where a run meets Lemma 1")
 
 
-def _two_log(a: Architecture) -> Guarantee | None:
+def _two_log(a: Architecture, *, f: float = Way.f) -> Guarantee | None:
     """Return the ratio ``2 log λ`` of Theorem 3 if all jobs meet its assumptions as printed, otherwise ``None``.
 
     It may be false there: rows state what :func:`schedgap.heuristics.zhou.duality.shown` says of a run.
     """
+    a = a.believed(f)
     return Guarantee(f"2 log λ = {a.gamma:.1f}", a.gamma) if a.meets_assumptions.all() else None
 
 
@@ -62,6 +66,7 @@ TIES = Parameter(
     "1.9 % larger (α = 1: 6 to 32 % smaller), and weights by τ 6.5 % smaller to 27 % larger",
     choices=("first", "completion"),
 )
+BELIEVED = Parameter("f", "multiple of F for which the algorithm takes it; λ − 1 grows with it", least=1e-6, most=1e6)
 ONLINE = (
     Parameter(
         "alpha",
@@ -78,6 +83,7 @@ ONLINE = (
     Parameter("inclusive", "whether the last slot of a window may be used, which (7b) forbids"),
     PRINTED,
     TIES,
+    BELIEVED,
 )
 VARIANTS = ("alpha=1", "carry=false")
 """Settings of ``online`` that comparisons run besides α = 4.
@@ -153,7 +159,7 @@ _register(
     guarantee=_two_log,
     shown=duality.shown,
     steps=duality.steps,
-    parameters=(PRINTED, TIES),
+    parameters=(PRINTED, TIES, BELIEVED),
 )
 _register(
     "amincost", "cost", "online", _planned(batches.mincost), "Zhou et al., Algorithms 4 to 7", parameters=(PRINTED,)

@@ -78,6 +78,8 @@ class Way:
     ties
         Which of several schedules of equal cost is taken: the first one found, as printed, or the one that completes
         first and, among these, uses the smallest share of the cluster.
+    f
+        Factor by which F, and with it λ − 1, is misjudged.
     """
 
     alpha: int | str = 4
@@ -86,6 +88,7 @@ class Way:
     inclusive: bool = False
     printed: bool = False
     ties: Literal["first", "completion"] = "first"
+    f: float = 1.0
 
     @property
     def first(self) -> bool:
@@ -162,6 +165,7 @@ def online(a: Architecture, way: Way) -> ZhouSchedule:
     schedgap.heuristics.zhou.batches : Algorithms 1 to 3, and the guarantee of Lemma 1 for a run.
     schedgap.instances.moldable.search : the exact placement, which replaces Algorithms 4 to 7.
     """
+    a = a.believed(way.f)
     waiting = np.ones(a.size, bool)
     chosen: Plan = []
     windows: list[tuple[int, int, int, int]] = []
@@ -193,7 +197,7 @@ def online(a: Architecture, way: Way) -> ZhouSchedule:
 
 def maxweight(a: Architecture, way: Way) -> ZhouSchedule:
     """Return the schedule by τ of A_maxweight, as if all jobs were available from slot 1 on."""
-    return ZhouSchedule(**vars(runs_of(a_maxweight(a, range(a.size), a.deadline, way), 1)))
+    return ZhouSchedule(**vars(runs_of(a_maxweight(a.believed(way.f), range(a.size), a.deadline, way), 1)))
 
 
 def mincost(a: Architecture, way: Way) -> ZhouSchedule:

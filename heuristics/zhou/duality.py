@@ -37,13 +37,14 @@ def loads(a: Architecture, schedule: ZhouSchedule) -> Array:
     return np.where(used > ROUNDING * m.capacity[:, :, None], used, 0.0)
 
 
-def steps(a: Architecture, schedule: ZhouSchedule) -> PriceRun:
+def steps(a: Architecture, schedule: ZhouSchedule, *, f: float = 1.0) -> PriceRun:
     """Return the steps of A_maxweight, in the order in which it schedules jobs, at the prices (11).
 
     The proof of Theorem 3 goes on from λ^x − 1 ≤ x·log λ, for jobs that take x ≤ 1/log λ of a server: α of Definition 1
     is log λ, to base 2, and that of Lemma 1 is twice as much, since a job's weight is at least the sum of what it
     consumes, and at least what it pays.
     """
+    a = a.believed(f)
     m, slots = a.machines, a.deadline - 1
     capacity = np.repeat(m.capacity.ravel(), slots)
 
@@ -95,11 +96,12 @@ def dual_objective(a: Architecture, used: Array) -> float:
     return float(payoffs + (price * a.machines.capacity[:, :, None]).sum()) * (1 + ROUNDING)
 
 
-def shown(a: Architecture, schedule: ZhouSchedule) -> Guarantee | None:
+def shown(a: Architecture, schedule: ZhouSchedule, *, f: float = 1.0) -> Guarantee | None:
     """Return the ratio ``2 log λ`` of Theorem 3 if the dual shows it, or what it shows instead.
 
-    It is ``None`` unless all jobs meet the theorem's assumptions as printed.
+    It is ``None`` unless all jobs meet the theorem's assumptions as printed, with the F for which `f` takes it.
     """
+    a = a.believed(f)
     if not a.meets_assumptions.all():
         return None
     reached = float(a.weight[schedule.job].sum())

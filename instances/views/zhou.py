@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -151,6 +151,10 @@ class Architecture(Moldable):
     def price_base(self) -> float:
         """λ = 2·T·H·R·F + 1 of the prices (11)."""
         return 2.0 * self.slots * self.machines.size * len(self.machines.resources) * self.unit_worth + 1.0
+
+    def believed(self, f: float) -> Architecture:
+        """Return the architecture of somebody who takes F for this multiple of what it is, and λ − 1 with it."""
+        return self if f == 1.0 else replace(self, given_worth=f * self.unit_worth)
 
     @property
     def gamma(self) -> float:

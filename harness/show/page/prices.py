@@ -77,7 +77,7 @@ def columns(found: PricesFound) -> tuple[Column[Shown], ...]:
         return Column(key, header, meaning, lambda row: number(getattr(row[0], name)), align="right", priority=priority)
 
     def total(key: str, header: str, meaning: str, at: int) -> Column[Shown]:
-        return Column(key, header, meaning, lambda row: number(row[at]), align="right")  # type: ignore[arg-type]
+        return Column(key, header, meaning, lambda row: number(row[at]), align="right")
 
     run = found.run
 

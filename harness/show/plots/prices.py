@@ -53,8 +53,7 @@ def steps(data: PriceSteps) -> Drawn:
     names = [*lines, *known]
     colours = dict(zip(names, (style.ACCENT, style.SECOND, style.BOUND, style.INK), strict=False))
     dashes = dict(zip(names, ([1, 0], [1, 0], style.DASHED, style.DASHED), strict=False))
-    values = [record["value"] for record in records]
-    log = style.wide([value for value in values if value > 0])
+    log = style.wide([record["value"] for record in records if record["value"] > 0])
     axes = (
         style.x("step", "jobs scheduled so far", domain=[0.0, size]).axis(grid=False, tickMinStep=1, format="d"),
         style.y("value", found.unit, log=log),

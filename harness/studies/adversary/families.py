@@ -102,7 +102,7 @@ def ratios_on(instance: Instance, problem: str, best: float) -> dict[str, float]
 
     Methods that complete nothing, or do not apply, are not listed.
     """
-    methods = [spec.id for spec in HEURISTICS if spec.problem == problem]
+    methods = [spec.id for spec in HEURISTICS if spec.problem == problem and not spec.by_name]
     rows = compare_here(instance, methods, limits=ALL, probes=False).rows
     found = {row.method: row.replace(best_objective=best).ratio_at_least for row in rows}
     return dict(sorted(((name, ratio) for name, ratio in found.items() if ratio), key=lambda one: -one[1]))

@@ -286,7 +286,9 @@ def provers(heuristic: HeuristicSpec) -> list[ModelSpec]:
 def peers(heuristic: HeuristicSpec) -> list[str]:
     """Return the other methods whose verified decisions are quick to get: heuristics, and models that search."""
     mine = base_id(heuristic.id)
-    others = [one.id for one in HEURISTICS if one.problem == heuristic.problem and base_id(one.id) != mine]
+    others = [
+        one.id for one in HEURISTICS if one.problem == heuristic.problem and base_id(one.id) != mine and not one.by_name
+    ]
     settings = [one.id for one in HEURISTICS if base_id(one.id) == mine and one.id != heuristic.id]
     searches = [model.id for model in MODELS if model.problem == heuristic.problem and model.kind == "matheuristic"]
     return [*others, *settings, *searches]

@@ -17,7 +17,7 @@ from schedgap.harness.studies.compare.row import Row, exact
 from schedgap.heuristics import HEURISTICS, HeuristicSpec
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.errors import NotApplicableError, UnknownNameError, UsageError
-from schedgap.instances.parameters import stated
+from schedgap.instances.parameters import base_id, stated
 from schedgap.instances.registry import PAPERS, in_order, matching, unknown
 from schedgap.instances.schema import Instance
 from schedgap.models import MODELS, ModelSpec, oracle
@@ -53,7 +53,10 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
         matches = matching(candidates, pattern)
         if not matches:
             raise UnknownNameError(unknown("method", pattern, [spec.id for spec in candidates]))
-        chosen |= {spec.id: spec for spec in matches}
+        named = base_id(pattern)
+        chosen |= {
+            spec.id: spec for spec in matches if base_id(spec.id) == named or not getattr(spec, "by_name", False)
+        }
     return in_order(chosen, everything)
 
 
@@ -84,7 +87,9 @@ def related(spec: Spec) -> list[HeuristicSpec]:
     return [
         h
         for h in HEURISTICS
-        if h.paper == spec.paper and (spec.problem in paper.wider(h.problem) or h.problem in paper.wider(spec.problem))
+        if h.paper == spec.paper
+        and not h.by_name
+        and (spec.problem in paper.wider(h.problem) or h.problem in paper.wider(spec.problem))
     ]
 
 
@@ -115,12 +120,17 @@ def promised_of(row: Row, instance: Instance) -> Guarantee | None:
     return None if row.guarantee is None else Guarantee(row.guarantee, row.guarantee_factor)
 
 
+def bare(options: SolveOptions) -> SolveOptions:
+    """Return the options with which a heuristic asks a model: nothing else is known, and nothing is solved twice."""
+    return replace(options, cross_check=False, seeds=())
+
+
 def verified_oracle(options: SolveOptions) -> Callable[[str, Any], Any]:
     """Return a function that solves a model on a view, under the limits of the run, and checks the decision."""
 
     def decide(model: str, view: Any) -> Any:
         spec = MODELS.get(model)
-        decision = oracle(model, view, replace(options, cross_check=False, seeds=()))
+        decision = oracle(model, view, bare(options))
         if violations := judge_asked(view, decision, spec.problem, spec.claims).violations:
             raise NotApplicableError(f"the optimum of {model} to start from is not verified: {violations[0]}")
         return decision

@@ -23,7 +23,14 @@ from schedgap.harness.engine.sealed import KeptFile
 from schedgap.harness.engine.task import InstanceTask, Limits
 from schedgap.harness.show.text import plain
 from schedgap.harness.studies.compare.consistent import contradictions, of_method, promised
-from schedgap.harness.studies.compare.methods import Spec, find_spec, seeds, starts_from_decisions, verified_oracle
+from schedgap.harness.studies.compare.methods import (
+    Spec,
+    bare,
+    find_spec,
+    seeds,
+    starts_from_decisions,
+    verified_oracle,
+)
 from schedgap.harness.studies.compare.row import FINISHED, PHASES, STORED, TOO_LARGE, Row, log_file, refuted_by
 from schedgap.harness.studies.compare.summary import integral
 from schedgap.harness.studies.published import asked
@@ -32,7 +39,7 @@ from schedgap.instances import clock
 from schedgap.instances.registry import PAPERS, Status
 from schedgap.instances.schema import Instance
 from schedgap.instances.schema.summary import furthest
-from schedgap.models import ModelSpec
+from schedgap.models import ModelSpec, shadow_prices
 from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution, SolveOptions
 from schedgap.models.engine.solve.logs import joined, logging
 from schedgap.models.provers import Content, prove
@@ -300,7 +307,9 @@ def _certified(row: Row, multipliers: Content | None, raw: Mapping[str, Any]) ->
 
 def _decide(spec: HeuristicSpec, view: Any, task: MethodTask, options: SolveOptions) -> MethodResult:
     """Run a heuristic and return its result, not yet verified."""
-    context = Context(np.random.default_rng(task.seed), verified_oracle(options))
+    context = Context(
+        np.random.default_rng(task.seed), verified_oracle(options), partial(shadow_prices, options=bare(options))
+    )
     began = clock.now()
     decision = spec.run(view, context)
     solve_s = clock.now() - began
