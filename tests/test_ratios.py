@@ -275,13 +275,16 @@ def test_worst_cases_in_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Baruah" in late["source"]
     lone, heavy = table.loc[("zhou-lone", "zhou.ra.online")], table.loc[("oef-heavy", "oef.rounding")]
     assert (lone["guarantee"], lone["any_algorithm"]) == ("4α = 16", "2")
+    assert lone["theorem"].startswith("4α (Theorem 5)")
+    assert late["theorem"].startswith("2α (Theorem 2): refuted")
+    assert heavy["theorem"] == "none"
     assert (heavy["guarantee"], heavy["any_algorithm"]) == ("", "")
 
 
 def test_families_of_a_method_are_those_of_its_settings() -> None:
     assert {one.id for one in families_of("hadar.online?beam=1")} == {
         *("hadar-outbidding", "hadar-long-first", "hadar-late", "hadar-small-first"),
-        *("hadar-phantom", "hadar-gang-first", "hadar-cheapest"),
+        *("hadar-phantom", "hadar-gang-first", "hadar-cheapest", "hadar-skipped"),
     }
     assert families_of("hadar.fifo") == []
 

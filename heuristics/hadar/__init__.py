@@ -62,6 +62,7 @@ PARAMETERS = (
     Parameter("u_min", "multiple of U_min for which the algorithm takes it: its forecast error", least=1e-6, most=1e6),
     Parameter("u_max", "multiple of U_max for which the algorithm takes it", least=1e-6, most=1e6),
     Parameter("beam", "states of the dynamic program kept in long queues; 1 is greedy", least=1, most=4096),
+    Parameter("second", "whether a long queue is also planned by payoff per GPU, and the plan of larger payoff taken"),
     Parameter("beta", "weight of the communication cost (line 29), which the paper leaves undefined", least=0),
     replace(BETA, name="communication"),
 )

@@ -21,9 +21,10 @@ its guarantee.
 **DP_allocation.** ``V(i, state) = max(μ_i + V(i + 1, state after), V(i + 1, state))``, computed forward: each job
 generates the states (GPUs taken by server) after taking or skipping it, and equal states are merged. Up to
 :data:`EXACT_QUEUE` jobs, no state is dropped. For longer queues, the best `beam` states are kept, including the one
-that took every job it could, so the result is never worse than that of ``beam=1``, the greedy plan. States that skipped
-the first jobs, of highest payoff, are then dropped, and with them all plans of many small jobs. So the jobs of a greedy
-plan by payoff per GPU are tried as well, and the better of the two is the round's plan.
+that took every job it could, so the result is never worse than that of ``beam=1``, the greedy plan. The paper's
+recursion keeps all states. Those that skipped the first jobs, of highest payoff, are dropped by the beam, and with them
+all plans of many small jobs (``family/hadar-skipped``). ``second=True`` also tries the jobs of a greedy plan by payoff
+per GPU, and takes the better plan.
 
 A schedule completes by the horizon (1c): a job that would end later has utility 0.
 
@@ -42,6 +43,8 @@ setting                why it is not the default
 ``order="density"``    not the paper's: payoff per GPU and round
 ``stop=True``          line 7 as printed: a job without an allocation drops all later ones
 ``beam=1``             not the paper's: greedy
+``second=True``        plans of larger payoff make worse runs: a job's utility of a lifetime counts against the cost of
+                       one round, so that many small jobs look better than the large ones that they keep waiting
 =====================  =============================================================================================
 
 What each setting changes on ``gen/hadar-480`` is in ``docs/experiments.md``.
@@ -140,6 +143,8 @@ class Planning:
         Whether the first job without an allocation ends the planning.
     beam, exact
         Number of states kept if the queue is longer than `exact` jobs.
+    second
+        Whether a queue whose states do not fit in the beam is also planned by payoff per GPU; the better plan is taken.
     beta, communication
         Communication cost for each server of a gang beyond its first: `beta` times the mean price of its GPUs, plus
         `communication` in units of utility, as in P1.
@@ -152,6 +157,7 @@ class Planning:
     stop: bool = False
     beam: int = BEAM
     exact: int = EXACT_QUEUE
+    second: bool = False
     beta: float = 0.0
     communication: float = 0.0
 
@@ -197,8 +203,8 @@ class Planner:
     def dp_allocation(self, line: PlanningQueue) -> GangPlan:
         """Plan a queue by DP_allocation; the plan has the largest total payoff if the queue is short enough.
 
-        If a beam dropped states, the jobs that a greedy plan by payoff per GPU takes replace a plan of lower payoff,
-        unless the first job without an allocation is to end the planning.
+        With the setting `second`, if a beam dropped states, the jobs that a greedy plan by payoff per GPU takes replace
+        a plan of lower payoff.
         """
         from schedgap.heuristics.hadar._beam import search
 
@@ -206,7 +212,7 @@ class Planner:
         width = 2**rows.size if rows.size <= self.how.exact and beam > 1 else beam
         chosen, payoff, states, dropped = search(self.hosts, line.queue, rows, used, width)
         how: Search = "greedy" if beam == 1 else "beam" if dropped else "exact"
-        if how == "beam" and not self.how.stop:
+        if how == "beam" and self.how.second:
             small, _, looked, _ = search(self.hosts, line.queue, line.lean, used, 1)
             fewer = rows[np.isin(rows, line.lean[small])]
             taken, total, again, _ = search(self.hosts, line.queue, fewer, used, 1)

@@ -381,3 +381,45 @@ def cheapest(spec: CheapestType) -> Instance:
         worth(0.1, 1) | {"rates": {SLOW: 1.0}},
     ]
     return linear(jobs, {GPU: 1, SLOW: 1}, slots=2)
+
+
+class Skipped(HardSpec):
+    """Twenty gangs that each leave one of `gpus` GPUs free, and a job of one slot for each GPU; there is one slot."""
+
+    gpus: int = rule("GPUs, each of another type, 16 to 100", ge=16, le=100, default=24)
+
+
+WIDE = 20
+"""Gangs, more than the states that the beam keeps."""
+
+
+def single_jobs(instance: Instance, problem: str) -> HadarSchedule:
+    """Return the schedule of all single jobs, each on a server of its own."""
+    singles = len(instance.jobs) - WIDE
+    return HadarSchedule.of(np.array([(WIDE + k, 0, k, 1) for k in range(singles)], np.int64))
+
+
+@hard(
+    "hadar-skipped",
+    Skipped,
+    methods=("hadar.online", "hadar.online?payoff=lifetime", "hadar.online?mode=incremental"),
+    parameter="gpus",
+    values=(16, 24, 32, 48, 64),
+    answer=single_jobs,
+    growth="c/2.3 for c GPUs: what our beam loses; the paper's recursion, and second=true, have all c",
+    exponent=1.0,
+)
+def skipped(spec: Skipped) -> Instance:
+    """Return twenty gangs of all GPUs but one, worth 1.3 each, and single jobs, worth 1 each and c altogether.
+
+    DP_allocation decides on the gangs first, which have the highest payoffs. Each of them leaves a GPU of another type
+    free, so there are as many states of value 1.3 as there are GPUs, and of value 2.3 after the next job. They fill the
+    beam of 16 states. The state in which no gang runs has nothing yet and is dropped, with all plans that follow it.
+    """
+    kinds = [f"t{k}" for k in range(spec.gpus)]
+    jobs = []
+    for k in range(WIDE):
+        rates = {name: 1.0 for name in kinds if name != kinds[k % spec.gpus]}
+        jobs.append(worth(1.3, 1, gpus=spec.gpus - 1) | {"rates": rates})
+    jobs += [worth(1.0, 1) | {"rates": dict.fromkeys(kinds, 1.0)}] * spec.gpus
+    return linear(jobs, dict.fromkeys(kinds, 1), slots=1)

@@ -131,6 +131,10 @@ _KNOWN = {
         "2",
         "Hoogeveen, Vestjens, IPCO 1996: one machine, no preemption, deterministic algorithms",
     ),
+    "synergy.run": (
+        "2 − 2/(n + 1) if run times are unknown, 1 on one machine if they are known",
+        "Motwani, Phillips, Torng, Theoretical Computer Science 130, 1994: n jobs at once on one machine, preemption",
+    ),
 }
 _SAME = {"hadar.forked": "hadar.utility", "zhou.ra.completion": "zhou.ps.completion"}
 
@@ -140,13 +144,26 @@ ANY: Mapping[str, tuple[str, str]] = {**_KNOWN, **{name: _KNOWN[of] for name, of
 The sources are about special cases of the problems. Problems whose jobs are all known are not online and not listed.
 """
 
+_OF_ZHOU = {
+    "online": "4α (Theorem 5); with α = 4, where A_dual gets the weight it needs (Lemma 1)",
+    "amaxweight": "2 log λ (Theorem 3): refuted as printed",
+    "amincost": "1 (Theorems 1 and 6): refuted as printed, holds as repaired",
+}
+THEOREMS: Mapping[str, str] = {
+    "hadar.online": "2α (Theorem 2): refuted as printed, by 8 jobs",
+    **{f"zhou.{arch}.{name}": text for arch in ("ps", "ra") for name, text in _OF_ZHOU.items()},
+    "synergy.tune": 'none; "within 10 %" (section 5.6): measured, refuted as a rule',
+}
+"""By algorithm: the ratio that its paper proves or reports; others have none."""
+
 
 def worst_cases() -> pd.DataFrame:
     """Return a line for each family and method: ratios, growth, the theorem's ratio, and what any algorithm must lose.
 
     Columns: `method`, `family`, `largest` (ratio at the largest value of the parameter), `instance`, `growth` (fitted
-    exponent), `known` (what is known of it), `guarantee` (the theorem's there), `any_algorithm` (a lower bound for all
-    online algorithms), `source`, `also` (other heuristics that lose at least half as much at the third value).
+    exponent), `known` (what is known of it), `theorem` (the ratio that the paper proves), `guarantee` (the theorem's
+    ratio there), `any_algorithm` (a lower bound for all online algorithms), `source`, `also` (other heuristics that
+    lose at least half as much at the third value).
     """
     import pandas as pd
 
@@ -159,7 +176,8 @@ def worst_cases() -> pd.DataFrame:
             lines.append(
                 {
                     **{"method": method, "family": family.id, "largest": last.ratio, "instance": last.ref},
-                    **{"growth": exponent(points), "known": family.growth, "guarantee": last.guarantee or ""},
+                    **{"growth": exponent(points), "known": family.growth},
+                    **{"theorem": THEOREMS.get(base_id(method), "none"), "guarantee": last.guarantee or ""},
                     **{"any_algorithm": known, "source": source},
                     "also": ", ".join(as_bad(load(middle.ref), method, middle.answer, middle.ratio)),
                 }
