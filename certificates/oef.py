@@ -128,6 +128,30 @@ def welfare(data: Data, proof: Data) -> tuple[int, Fraction]:
     return 1, Fraction(math.exp(math.fsum(logs) + 1e-12)) * Fraction(HIGH) * (1 + SPARE)
 
 
+def least_gain(data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on the least gain of a tenant over an equal split, from multipliers of the tenants.
+
+    The sum of efficiencies times multipliers is at most that of all devices, each with the tenant to whom it is worth
+    most; and it is at least the least gain times that of the equal split. Devices of a type may exceed capacity by
+    :data:`SPARE`.
+    """
+    devices, weights = shared(data, whole=True)
+    own = [Fraction(x) for x in proof["tenants"]]
+    require(len(own) == len(weights) and min(own) >= 0, "there must be one multiplier for each kind of tenant")
+    speedups = [[Fraction(x) for x in row] for row in weights]
+    most = [
+        max(column)
+        for column in zip(*([o * x for x in row] for o, row in zip(own, speedups, strict=True)), strict=True)
+    ]
+    every = sum(weights.values())
+    due = sum(
+        (o * _total(row, devices) * w for o, row, w in zip(own, speedups, weights.values(), strict=True)), Fraction(0)
+    )
+    require(due > 0, "no tenant has a multiplier")
+    return 1, _total(most, devices) * every / due * (1 + SPARE)
+
+
+register("oef.least_gain", least_gain, reads=("tenants",))
 register("oef.nash_welfare", welfare, reads=("prices",))
 for name in ("allocation", "envy_free", "equal_efficiency", "sharing_incentive"):
     register(f"oef.{name}", efficiency, reads=("tenants", "envy"))

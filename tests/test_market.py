@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import oef_reference as ref
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from test_oef_models import views
 
-from schedgap import instances, models
+from schedgap import heuristics, instances, models
 from schedgap.certificates.rules import rule_of
 from schedgap.harness.ask import fairness
 from schedgap.harness.check import judge, judge_asked
 from schedgap.harness.studies.compare.run import compare_here
+from schedgap.heuristics.registry import Context
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array
 from schedgap.instances.canonical import validate
@@ -164,6 +167,172 @@ def test_the_order_of_tenants_does_not_matter(view: OefView, random: Any) -> Non
     turned = matrix_view(view.speedups[order], view.capacity)
     once, again = (models.oracle("oef.nash", v).devices for v in (view, turned))
     assert again == pytest.approx(once[order], abs=1e-6)
+
+
+def leximin_by_saturation(view: OefView) -> Array:
+    """Return the gains of leximin by linear programs over all rows: a tenant is fixed if it alone cannot have more."""
+    n, k = len(view.tenants), len(view.capacity)
+    gain = np.zeros((n, view.size * k + 1))
+    for row, owner in enumerate(view.owner.tolist()):
+        gain[owner, row * k : row * k + k] = view.speedups[row] / gains_base(view)[owner]
+    gain[:, -1] = -1.0
+    level = np.full(n, np.nan)
+
+    def most(cost: Array, least: Array, moving: Any) -> float:
+        rows = -gain.copy()
+        rows[~moving, -1] = 0.0
+        bound = np.where(moving, 0.0, -least * (1 - 1e-10))
+        x = ref.lp(view.speedups, view.capacity, cost, (rows, bound))
+        return float(cost @ x)
+
+    while np.isnan(level).any():
+        free = np.isnan(level)
+        z = most(np.eye(gain.shape[1])[-1], np.nan_to_num(level), free)
+        for t in np.flatnonzero(free):
+            alone = gain[t].copy()
+            alone[-1] = 0.0
+            if most(alone, np.where(free, z, np.nan_to_num(level)), np.zeros(n, bool)) <= z * (1 + 1e-7):
+                level[t] = z
+    return level
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_leximin_equals_an_independent_computation(seed: int) -> None:
+    view, spec = drawn(seed), models.get("oef.leximin")
+    outcome = spec.run(view)
+    verdict = judge(view.instance, outcome.decision, spec.problem, spec.claims)
+    assert verdict.violations == ()
+    assert gains(view, outcome.decision.devices) == pytest.approx(leximin_by_saturation(view), rel=1e-6)
+    least = models.get("oef.least_gain").run(view).solution.objective
+    assert verdict.objective == pytest.approx(least, rel=1e-7)
+
+
+def test_the_checker_of_leximin_says_who_could_have_more() -> None:
+    instance = tenants({"u1": [[1, 2]], "u2": [[1, 3]], "u3": [[1, 4]]}, [1, 1])
+    best = models.oracle("oef.leximin", PAPERS.get("oef").view(instance))
+    assert judge(instance, best, "oef.least_gain", ("leximin",)).violations == ()
+    for other in ("oef.maxmin", "oef.efficiency", "oef.cooperative"):
+        decision = models.oracle(other, PAPERS.get("oef").view(instance))
+        (line,) = judge(instance, decision, "oef.least_gain", ("leximin",)).violations
+        assert "can gain" in line
+
+
+def test_the_certificate_of_the_least_gain_is_exact() -> None:
+    rows = compare_here(instances.load("paper/oef-multi"), ["oef.least_gain", "oef.leximin"], probes=False).rows
+    for row in rows:
+        assert row.verified, row.violations
+        assert row.objective <= row.best_bound <= row.objective * (1 + 3e-8)
+
+
+def chosen_in_turn(view: OefView) -> Array:
+    """Return the gains of serial dictatorship in exact fractions, device by device of a fine unit."""
+    seen, _ = whole(view)
+    left = [Fraction(m) for m in view.capacity.tolist()]
+    weights = [Fraction(w) for w in seen.weight.tolist()]
+    own = []
+    for row, weight in zip(seen.speedups.tolist(), weights, strict=True):
+        may, value = weight / sum(weights) * sum(map(Fraction, view.capacity.tolist())), Fraction(0)
+        while may > 0 and any(left):
+            j = max((j for j in range(len(left)) if left[j] > 0), key=lambda j: (row[j], -j))
+            taken = min(may, left[j])
+            may, left[j], value = may - taken, left[j] - taken, value + taken * Fraction(row[j])
+        own.append(float(value))
+    return np.array(own) / seen.split_efficiency
+
+
+def filled_in_steps(view: OefView, unit: float) -> Array:
+    """Return the parts of types after DRF's filling in rounds, in each of which some tenants take a small part.
+
+    These are tenants whose dominant share does not grow by it or, if there are none, all.
+    """
+    seen, _ = whole(view)
+    share, rows = seen.weight / seen.weight.sum(), np.arange(seen.size)
+    part = np.zeros_like(seen.speedups)
+    while (left := 1 - part.sum(axis=0)).max() > unit:
+        wanted = np.where(left > unit, seen.speedups, -1.0).argmax(axis=1)
+        per_weight = part / share[:, None]
+        free = per_weight[rows, wanted] + unit <= per_weight.max(axis=1)
+        for t in np.flatnonzero(free if free.any() else np.ones(seen.size, bool)):
+            part[t, wanted[t]] += unit * share[t]
+    return part
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_dictatorship_equals_an_independent_computation(seed: int) -> None:
+    view = drawn(seed)
+    devices = heuristics.get("oef.dictator").run(view, context()).devices
+    assert gains(view, devices) == pytest.approx(chosen_in_turn(view), rel=1e-9)
+    assert judge(view.instance, Allocation(devices), "oef.allocation").violations == ()
+    everything = heuristics.get("oef.dictator?quota=all").run(view, context()).devices
+    assert gains(view, everything)[0] == pytest.approx(view.weight.sum() / view.weight[view.owner == 0].sum())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_drf_equals_filling_in_small_steps(seed: int) -> None:
+    view = drawn(seed)
+    devices = heuristics.get("oef.drf").run(view, context()).devices
+    assert judge(view.instance, Allocation(devices), "oef.allocation").violations == ()
+    assert devices.sum(axis=0) == pytest.approx(view.capacity)
+    parts = np.zeros((len(view.tenants), len(view.capacity)))
+    np.add.at(parts, view.owner, devices / view.capacity)
+    assert np.abs(parts - filled_in_steps(view, 2e-3)).max() < 0.02
+
+
+def test_drf_is_the_equal_split_if_all_rank_the_types_alike() -> None:
+    view = matrix_view([[1, 2, 3], [1, 1.5, 9], [1, 4, 5]], [2, 3, 4], [1, 2, 1])
+    assert heuristics.get("oef.drf").run(view, context()).devices == pytest.approx(view.equal_split)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_partial_allocation_equals_an_independent_computation(seed: int) -> None:
+    view = drawn(seed)
+    found = gains(view, heuristics.get("oef.partial_allocation").run(view, context()).devices)
+    seen, _ = whole(view)
+    share = seen.weight / seen.weight.sum()
+
+    def logs(rows: Any) -> tuple[Array, float]:
+        """Return the logarithms of efficiencies in the equilibrium of some tenants, and their sum by weight."""
+        few = matrix_view(seen.speedups[rows], seen.capacity, seen.weight[rows])
+        if few.size == 1:
+            own = np.log([seen.speedups[rows][0] @ seen.capacity])
+        else:
+            own = np.log(gains(few, models.oracle("oef.nash", few).devices) * few.split_efficiency)
+        return own, float(seen.weight[rows] @ own)
+
+    everybody, total = logs(np.arange(seen.size))
+    base = gains_base(view)
+    for t in range(seen.size):
+        rest = np.delete(np.arange(seen.size), t)
+        withheld = (total - seen.weight[t] * everybody[t] - logs(rest)[1]) / seen.weight[t]
+        assert found[t] == pytest.approx(np.exp(everybody[t] + withheld) / base[t], rel=1e-6)
+    assert found @ share > 0
+
+
+@given(views())
+@settings(max_examples=25)
+def test_partial_allocation_leaves_each_tenant_a_part_of_the_equilibrium(view: OefView) -> None:
+    """Cole, Gkatzelis and Goel: at least 1/e of it; nobody envies, as more of the same devices is withheld."""
+    best = gains(view, models.oracle("oef.nash", view).devices)
+    part = heuristics.get("oef.partial_allocation").run(view, context()).devices
+    assert (gains(view, part) >= best / np.e).all()
+    divided = heuristics.get("oef.partial_allocation?leftover=divided").run(view, context()).devices
+    assert divided.sum(axis=0) == pytest.approx(view.capacity)
+
+
+@given(views(weighted=True), st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_no_lie_pays_in_dictatorship_and_partial_allocation(view: OefView, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    speedups = view.speedups.copy()
+    speedups[0, 1:] *= np.exp(rng.normal(0, 0.5, speedups.shape[1] - 1))
+    lied = matrix_view(speedups, view.capacity, view.weight)
+    for name in ("oef.dictator", "oef.partial_allocation"):
+        honest, false = (heuristics.get(name).run(v, context()).devices[0] for v in (view, lied))
+        assert view.speedups[0] @ false <= view.speedups[0] @ honest * (1 + 1e-7)
+
+
+def context() -> Context:
+    return Context(np.random.default_rng(0), models.oracle)
 
 
 def random_market(seed: int, n: int, k: int) -> tuple[Array, Array]:

@@ -29,7 +29,9 @@ JUDGES: tuple[Callable[[RawTenants, Array], PropertyCheck[Any]], ...] = (envy_fr
 RULES = {f"oef.{rule}": rule for rule in ("equal_efficiency", "sharing_incentive", "envy_free")}
 """The property that a problem requires of every allocation, whatever its method claims."""
 
-WHOLE = {"oef.nash_welfare"}
+NASH = "oef.nash_welfare"
+
+WHOLE = {NASH, "oef.least_gain"}
 """Problems whose tenants count as a whole: objective, metrics and claims are about tenants, not about job types."""
 
 
@@ -37,7 +39,8 @@ WHOLE = {"oef.nash_welfare"}
 def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[str, ...]) -> Verdict:
     """Check an allocation; the objective is the total efficiency at reported speedups, or Nash welfare.
 
-    In ``oef.nash_welfare`` it is the Nash welfare, the product by weight of the tenants' efficiencies over those of an
+    In ``oef.least_gain`` it is the least efficiency of a tenant over that of an equal split; in
+    ``oef.nash_welfare`` it is the Nash welfare, the product by weight of the tenants' efficiencies over those of an
     equal split. Tenants then count as a whole: on any bundle, a tenant runs the fastest of its job types on each type.
 
     ``market_error`` is the ε of the equilibrium: at prices in parts of all budgets that add up to 1 + ε, every tenant
@@ -57,6 +60,8 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
         rows, reached = (facts.whole, facts.of_tenants(x)), facts.of_tenants(own)
     findings = {judge.__name__: judge(*rows) for judge in JUDGES}
     equal = efficiency(rows[0].speedups, equal_split(rows[0]))
+    if "leximin" in claims:
+        findings["leximin"] = leximin(rows[0], reached)
     required = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
     preferred = max(
         float((reached[part, None] / np.maximum(scaled(*rows, part), TOLERANCE)).max()) for part in blocks(len(reached))
@@ -72,8 +77,9 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     }
     objective = float(own.sum())
     if problem in WHOLE:
+        objective = mean_gain(rows[0], reached) if problem == NASH else float((reached / equal).min())
+    if problem == NASH and reached.min() > 0:
         metrics["market_error"] = market_error(rows[0], reached)
-        objective = mean_gain(rows[0], reached)
     unmet = [findings[name].text for name in required if not findings[name]]
     return Verdict(
         objective=objective,
@@ -91,14 +97,42 @@ def mean_gain(facts: RawTenants, own: Array) -> float:
     return float(np.exp(facts.weight @ np.log(gains) / facts.weight.sum()))
 
 
+def leximin(facts: RawTenants, own: Array) -> PropertyCheck[Array]:
+    """Check that no tenant can gain unless one that is at most as well off loses, by a linear program per level.
+
+    Gains `own` ``(t,)`` are sorted into levels. On each level, the sum of its gains is maximised while those of this
+    and of lower levels do not fall. Witness: gains over an equal split ``(t,)``. Margin: minus what a level can gain.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, vstack
+
+    gains = own / efficiency(facts.speedups, equal_split(facts))
+    value = facts.speedups * facts.capacity / efficiency(facts.speedups, equal_split(facts))[:, None]
+    order = np.argsort(gains, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(gains[order]) > TOLERANCE * gains[order][1:]), len(order) - 1) + 1
+    k, begin, most, text = len(facts.capacity), 0, 0.0, "each tenant is limited by tenants that are at most as well off"
+    for end in ends.tolist():
+        some, cells = order[:end], np.arange(end * k)
+        within = coo_array((np.ones(end * k), (cells % k, cells)), shape=(k, end * k))
+        keep = coo_array((-value[some].ravel(), (cells // k, cells)), shape=(end, end * k))
+        cost = np.where(np.arange(end)[:, None] >= begin, -value[some], 0.0).ravel()
+        limits = np.concatenate([np.ones(k), -gains[some] * (1 - TOLERANCE / 10)])
+        rows: Any = vstack([within, keep])
+        found: Any = linprog(cost, A_ub=rows, b_ub=limits, method="highs")
+        more = -found.fun / max(gains[some[begin:]].sum(), 1e-300) - 1 if found.status == 0 else 0.0
+        if more > most:
+            most = float(more)
+            text = f"the level of {facts.labels[some[begin]]} can gain {more:.3g} without loss of tenants below it"
+        begin = end
+    return PropertyCheck("leximin", most <= 10 * TOLERANCE, gains, -most, text, most)
+
+
 def market_error(facts: RawTenants, own: Array) -> float:
-    """Return ε of the equilibrium with efficiencies `own` ``(t,)``, infinite if a tenant has nothing.
+    """Return ε of the equilibrium with efficiencies `own` ``(t,)``, all above 0.
 
     The price of a device is the most that a tenant may pay for it without gaining by buying more of it: its budget
     times its speedup, over its efficiency.
     """
-    if own.min() <= 0:
-        return float("inf")
     price = (facts.speedups * (facts.weight / facts.weight.sum() / own)[:, None]).max(axis=0)
     return float(price @ facts.capacity) - 1
 
@@ -140,8 +174,8 @@ QUANTITIES = (
     *("envy_free", "sharing_incentive", "gain_max", "preference_max", "support_size", "true_total", "missed"),
     *("devices", "efficiency", "true_efficiency"),
 )
-"""What verdicts contain; in problems about whole tenants ``market_error``, too."""
+"""What verdicts contain; those of Nash welfare have ``market_error``, too."""
 
 VERIFIERS.register(
-    VerifierSpec("oef", shares_of, check, lambda problem: QUANTITIES + ("market_error",) * (problem in WHOLE))
+    VerifierSpec("oef", shares_of, check, lambda problem: QUANTITIES + ("market_error",) * (problem == NASH))
 )

@@ -7,7 +7,7 @@ and the evaluators of :mod:`schedgap.heuristics.oef.dynamics` are policies of :m
 
 from __future__ import annotations
 
-from schedgap.heuristics.oef import dynamics, gandiva_fair  # noqa: F401 -- they register what they define
+from schedgap.heuristics.oef import dynamics, gandiva_fair, mechanisms  # noqa: F401 -- they register what they define
 from schedgap.heuristics.oef.rounding import Placer, quality, round_shares  # noqa: F401 -- for docstrings and lessons
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.views.oef import Allocation, OefView

@@ -183,6 +183,34 @@ def whole(v: OefView) -> tuple[OefView, Ints]:
     return replace(seen, speedups=speedups, true_speedups=true, min_demand=smallest), best
 
 
+class Kinds(NamedTuple):
+    """Tenants as a whole, those with equal speedups merged.
+
+    `view` has one row per kind; `group` ``(tenants,)`` is the kind of each tenant, and `part` its weight over that of
+    its kind; `best` ``(tenants, k)`` is the one of `rows` rows that is fastest on each type.
+    """
+
+    view: OefView
+    group: Ints
+    part: Array
+    best: Ints
+    rows: int
+
+    def divided(self, devices: Array) -> Array:
+        """Return ``(v, k)`` the devices of all rows, if each kind divides its devices ``(n, k)`` by weight."""
+        found = np.zeros((self.rows, devices.shape[1]))
+        found[self.best, np.arange(devices.shape[1])] = devices[self.group] * self.part[:, None]
+        return found
+
+
+def kinds(v: OefView) -> Kinds:
+    """Return the kinds of the tenants of a view."""
+    seen, best = whole(v)
+    small, group = merged(seen)
+    small = replace(small, tenants=small.labels, owner=np.arange(small.size))
+    return Kinds(small, group, seen.weight / small.weight[group], best, v.size)
+
+
 def sampled(v: OefView, rows: Ints) -> OefView:
     """Return the view of some virtual tenants, with a part of all devices in proportion to their weight."""
     few = _rows(v, rows, tuple(v.labels[row] for row in rows.tolist()), v.weight[rows])
@@ -338,13 +366,14 @@ NASH = Problem(
     "max",
     "equal splits",
 )
+LEAST = Problem("oef.least_gain", "largest least gain of a tenant over an equal split", "max", "equal splits")
 
 PAPERS.register(
     PaperSpec(
         id="oef",
         title="Mo, Xu, Lau: Optimal Resource Efficiency with Fairness in Heterogeneous GPU Clusters (Middleware 2024)",
         view=view,
-        problems=(ALLOCATION, EQUAL, SHARING, ENVY_FREE, NASH),
+        problems=(ALLOCATION, EQUAL, SHARING, ENVY_FREE, NASH, LEAST),
         decision=Allocation,
         describe=describe,
     )

@@ -31,10 +31,11 @@ from functools import partial
 
 from schedgap.instances.discovery import import_submodules
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, NASH, SHARING, OefView
+from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, LEAST, NASH, SHARING, OefView
 from schedgap.models.oef import printed
 from schedgap.models.oef.first_order import by_first_order
 from schedgap.models.oef.lazy import cooperative
+from schedgap.models.oef.leximin import build_least_gain, build_leximin, leximin
 from schedgap.models.oef.market import build_nash, nash
 from schedgap.models.registry import model
 
@@ -87,6 +88,15 @@ model(
     claims=("envy_free", "sharing_incentive"),
     example="paper/oef-eq1",
 )(build_nash)
+program("oef.least_gain", source="Gavel, OSDI 2020, §4.1, between whole tenants", problem=LEAST.id)(build_least_gain)
+program(
+    "oef.leximin",
+    source="Rawls 1971, Sen 1970; Gavel, OSDI 2020, §4.3, water filling",
+    problem=LEAST.id,
+    kind="baseline",
+    procedure=leximin,
+    claims=("leximin", "sharing_incentive"),
+)(build_leximin)
 fair("oef.maxmin", source="OEF §2.3.3, max-min fairness", kind="baseline")(printed.build_maxmin)
 fair(
     "oef.gavel",

@@ -31,7 +31,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools
-from schedgap.instances.views.oef import Allocation, OefView, efficiency, merged, whole
+from schedgap.instances.views.oef import Allocation, OefView, kinds, whole
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Times
 from schedgap.models.engine.statements import grouped
 from schedgap.models.oef.envy import parts
@@ -249,14 +249,11 @@ def nash(view: OefView, options: SolveOptions) -> Outcome:
     The bound of the row follows from the prices alone.
     """
     began = clock.now()
-    seen, best = whole(view)
-    small, group = merged(seen)
-    of = parts(small)
+    kind = kinds(view)
+    of = parts(kind.view)
     found, steps = equilibrium(of.worth, of.share, clock.Budget(options.time_limit_s))
-    devices = np.zeros_like(view.speedups)
-    devices[best, np.arange(len(view.gpu_types))] = seen.equal_split * found.bundle[group]
-    gains = efficiency(seen.speedups, seen.equal_split * found.bundle[group]) / seen.split_efficiency
-    welfare = float(np.exp(seen.weight @ np.log(gains) / seen.weight.sum()))
+    devices = kind.divided(kind.view.equal_split * found.bundle)
+    welfare = float(np.exp(of.share @ np.log((of.worth * found.bundle).sum(axis=1))))
     solution = Solution(
         status="optimal" if found.error <= ENOUGH else "time limit with incumbent",
         termination=f"{steps} steps, error of the equilibrium {found.error:.1e}",
@@ -264,7 +261,7 @@ def nash(view: OefView, options: SolveOptions) -> Outcome:
         objective=welfare,
         bound=welfare * (1 + max(found.error, 0.0)),
         times=Times().since(began),
-        size=Size(rows=len(view.gpu_types) + seen.size, columns=view.speedups.size + seen.size),
+        size=Size(rows=len(view.gpu_types) + len(view.tenants), columns=view.speedups.size + len(view.tenants)),
         iterations=steps,
     )
     return Outcome(solution, Allocation(devices))

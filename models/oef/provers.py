@@ -12,6 +12,7 @@ from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 from schedgap.models.oef import printed
 from schedgap.models.oef.envy import Envy
 from schedgap.models.oef.lazy import envy_of, lazy_cooperative
+from schedgap.models.oef.leximin import build_least_gain
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome
@@ -84,6 +85,21 @@ def prices(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Conten
     return {"unit": unit, "prices": listed(whole(price, unit))}
 
 
+def gains(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Content | None:
+    """Return the multipliers of the rows of the least gain, the mean of those of tenants with equal speedups."""
+    solution = outcome.solution
+    if not told(solution, "at_least"):
+        solution = solve(build(build_least_gain, view), replace(options, method="simplex", solver="highs", seeds=()))
+    if solution.row_duals is None:
+        return None
+    kind, weight = oef.kinds(view), oef.whole(view)[0].weight
+    own = np.bincount(kind.group, -duals(solution, "at_least", weight.shape) * weight) / kind.view.weight
+    own = np.maximum(own, 0.0)
+    unit = unit_of(own.max())
+    return {"unit": unit, "tenants": listed(whole(own, unit))}
+
+
+PROVERS.register(ProverSpec(oef.LEAST.id, gains))
 PROVERS.register(ProverSpec(oef.ALLOCATION.id, devices))
 PROVERS.register(ProverSpec(oef.NASH.id, prices))
 for problem in ROWS:
