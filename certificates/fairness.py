@@ -61,10 +61,11 @@ def equal_split(tenants: Tenants) -> Array:
     return np.outer(tenants.weight / tenants.weight.sum(), tenants.capacity)
 
 
-def envy_free(tenants: Tenants, devices: Array) -> PropertyCheck[dict[tuple[str, str], float]]:
-    """Check that no tenant prefers another tenant's devices, per unit of weight: ``w_l·x_l/π_l ≥ w_l·x_i/π_i``.
+def envy_free(tenants: Tenants, devices: Array, epsilon: float = 0.0) -> PropertyCheck[dict[tuple[str, str], float]]:
+    """Check that no tenant prefers another tenant's devices, per unit of weight: ``w_l·x_l/π_l ≥ (1−ε)·w_l·x_i/π_i``.
 
-    Envy is measured relative to the tenant's efficiency under an equal split, so that scales do not matter.
+    Envy is measured relative to the tenant's efficiency under an equal split, so that scales do not matter. With an
+    `epsilon` ε above 0, a tenant may lack that part of what another's devices are worth to it.
 
     Witness: the efficiency per weight that a tenant would gain with the allocation of another, for every pair of
     labels in which it is positive. Margin: minus the largest envy.
@@ -74,7 +75,7 @@ def envy_free(tenants: Tenants, devices: Array) -> PropertyCheck[dict[tuple[str,
     alone = efficiency(tenants.speedups, equal_split(tenants)) / tenants.weight
     pairs, largest, missed, text = dict[tuple[str, str], float](), -np.inf, -np.inf, ""
     for rows in blocks(len(own)):
-        envy = tenants.speedups[rows] @ bundle.T - own[rows, None]
+        envy = (1 - epsilon) * (tenants.speedups[rows] @ bundle.T) - own[rows, None]
         relative = envy / alone[rows, None]
         found = np.argwhere(relative > TOLERANCE).tolist()
         pairs |= {(labels[rows.start + l], labels[i]): float(envy[l, i]) for l, i in found}
@@ -107,18 +108,38 @@ def equal_efficiency(tenants: Tenants, devices: Array) -> PropertyCheck[Array]:
     return PropertyCheck("equal efficiency", spread <= TOLERANCE, level, -spread, text, spread)
 
 
-def sharing_incentive(tenants: Tenants, devices: Array) -> PropertyCheck[dict[str, float]]:
-    """Check that no tenant is worse off than with its share, by weight, of every type: ``E_l ≥ w_l·(π_l/Σπ)·m``.
+def least_envy(tenants: Tenants, devices: Array) -> float:
+    """Return the least ε at which an allocation is free of ε-envy: the largest part that a tenant lacks of another's.
+
+    It is 0 if nobody envies anybody, and 1 if a tenant with nothing could use another's devices.
+    """
+    bundle = devices / tenants.weight[:, None]
+    own = efficiency(tenants.speedups, bundle)
+    most = np.concatenate([(tenants.speedups[rows] @ bundle.T).max(axis=1) for rows in blocks(len(own))])
+    return float((1 - np.divide(own, most, out=np.ones_like(own), where=most > own)).max())
+
+
+def least_share(tenants: Tenants, devices: Array) -> float:
+    """Return the largest σ at which an allocation has σ of the sharing incentive: the least share of an equal split."""
+    alone = efficiency(tenants.speedups, equal_split(tenants))
+    return float((efficiency(tenants.speedups, devices) / alone).min())
+
+
+def sharing_incentive(tenants: Tenants, devices: Array, sigma: float = 1.0) -> PropertyCheck[dict[str, float]]:
+    """Check that no tenant is worse off than with its share, by weight, of every type: ``E_l ≥ σ·w_l·(π_l/Σπ)·m``.
+
+    With a `sigma` σ below 1, that part of the equal split's efficiency is enough.
 
     Witness: the loss of each tenant below its equal split, by label. Margin: the smallest relative gain over it.
     """
     labels, own = tenants.labels, efficiency(tenants.speedups, devices)
     alone = efficiency(tenants.speedups, equal_split(tenants))
-    relative = own / alone - 1
-    losers = {labels[i]: float(alone[i] - own[i]) for i in np.flatnonzero(relative < -TOLERANCE).tolist()}
+    relative = own / alone - sigma
+    losers = {labels[i]: float(sigma * alone[i] - own[i]) for i in np.flatnonzero(relative < -TOLERANCE).tolist()}
     l = int(np.argmin(relative))
     than = "less than" if losers else "at least"
-    text = f"{labels[l]} gets {own[l]:.6g}, {than} the {alone[l]:.6g} of an equal split"
+    share = "an equal split" if sigma == 1 else f"{sigma:.6g} of an equal split"
+    text = f"{labels[l]} gets {own[l]:.6g}, {than} the {sigma * alone[l]:.6g} of {share}"
     return PropertyCheck(
         "sharing incentive", not losers, losers, float(relative[l]), text, max(-float(relative[l]), 0.0)
     )

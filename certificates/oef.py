@@ -12,6 +12,9 @@ from .basics import HIGH, STRETCH, Data, require
 from .reading.oef import shares_of
 from .rules import register
 
+FAIR = "oef.fair"
+"""The problem whose certificates state how much envy is allowed, and which part of an equal split is due."""
+
 
 def shared(data: Data, whole: bool = False) -> tuple[list[int], dict[tuple[float, ...], Fraction]]:
     """Return the devices of each type, slowest first, and the total weight of all tenants with the same speedups.
@@ -35,6 +38,8 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     A device is worth what it is worth to the tenant who values it most. In ``oef.equal_efficiency`` all tenants have
     the same efficiency per weight, whatever it is, so multipliers must balance; in ``oef.sharing_incentive`` everybody
     has at least an equal split, by weight; and in ``oef.envy_free`` nobody prefers another's share, per weight.
+    ``oef.fair`` has both of these less strictly: nobody prefers ``1 − epsilon`` of another's share, and everybody has
+    ``sigma`` of an equal split. A certificate states both numbers.
 
     Allocations may violate all of this by :data:`SPARE`, as a fraction of the devices of a type, of an equal split
     (also for envy), and of the highest efficiency per weight.
@@ -42,10 +47,11 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     devices, weights = shared(data)
     speedups, weight = [[Fraction(x) for x in row] for row in weights], list(weights.values())
     split = [_total(row, devices) / sum(weight) for row in speedups]
+    part, share = _strictness(proof)
     own = _own(proof, weight)
     wanted, unwanted = _envy(proof, speedups)
     worth = [
-        [x * (1 + o + w / of) - u / of for x, u in zip(row, other, strict=True)]
+        [x * (1 + o + w / of) - part * u / of for x, u in zip(row, other, strict=True)]
         for row, o, w, other, of in zip(speedups, own, wanted, unwanted, weight, strict=True)
     ]
     missed = sum((w * s for w, s in zip(wanted, split, strict=True)), Fraction(0)) * SPARE
@@ -54,7 +60,17 @@ def efficiency(data: Data, proof: Data) -> tuple[int, Fraction]:
     if proof["problem"] == "oef.equal_efficiency":
         return 1, bound / (1 - _unequal(own, weight))
     due = sum((o * e * w for o, e, w in zip(own, split, weight, strict=True)), Fraction(0))
-    return 1, bound - due * (1 - SPARE)
+    return 1, bound - due * (share - SPARE)
+
+
+def _strictness(proof: Data) -> tuple[Fraction, Fraction]:
+    """Return the part of another's share that nobody prefers to its own, and that of an equal split that all have."""
+    if proof["problem"] != FAIR:
+        return Fraction(1), Fraction(1)
+    epsilon, sigma = Fraction(proof["epsilon"]), Fraction(proof["sigma"])
+    require(0 <= epsilon <= 1, "its epsilon is not between 0 and 1")
+    require(0 <= sigma <= 1, "its sigma is not between 0 and 1")
+    return 1 - epsilon, sigma
 
 
 def _total(worth: list[Fraction], devices: list[int]) -> Fraction:
@@ -69,7 +85,7 @@ def _own(proof: Data, weight: list[Fraction]) -> list[Fraction]:
     if problem == "oef.equal_efficiency":
         mean = sum((o * w for o, w in zip(own, weight, strict=True)), Fraction(0)) / sum(weight)
         return [o - mean for o in own]
-    if problem == "oef.sharing_incentive":
+    if problem in ("oef.sharing_incentive", FAIR):
         require(min(own) >= 0, "a multiplier is negative")
     else:
         require(not any(own), "tenants have no rows in this problem")
@@ -82,7 +98,7 @@ def _envy(proof: Data, speedups: list[list[Fraction]]) -> tuple[list[Fraction], 
     There may be hundreds of rows per tenant, so that sums are of integers: speedups times a common denominator.
     """
     unit, envy = Fraction(proof["unit"]), proof.get("envy", [])
-    require(not envy or proof["problem"] == "oef.envy_free", "envy has no rows in this problem")
+    require(not envy or proof["problem"] in ("oef.envy_free", FAIR), "envy has no rows in this problem")
     common = math.lcm(*(x.denominator for row in speedups for x in row))
     whole = [[x.numerator * (common // x.denominator) for x in row] for row in speedups]
     wanted, unwanted = [Fraction(0)] * len(speedups), [[0] * len(row) for row in speedups]
@@ -155,3 +171,4 @@ register("oef.least_gain", least_gain, reads=("tenants",))
 register("oef.nash_welfare", welfare, reads=("prices",))
 for name in ("allocation", "envy_free", "equal_efficiency", "sharing_incentive"):
     register(f"oef.{name}", efficiency, reads=("tenants", "envy"))
+register(FAIR, efficiency, reads=("tenants", "envy", "epsilon", "sigma"))

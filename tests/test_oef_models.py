@@ -20,7 +20,7 @@ from schedgap.instances.views.oef import Allocation, OefView, efficiency, matrix
 from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, Session, Solution, SolveOptions
 from schedgap.models.oef import envy
 from schedgap.models.oef.envy import settled
-from schedgap.models.oef.lazy import lazy_cooperative, merged_cooperative
+from schedgap.models.oef.lazy import lazy_fair, merged_cooperative
 from schedgap.models.oef.printed import build_gavel, decode, least_over_optima, pareto_gain
 
 EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
@@ -285,7 +285,7 @@ def test_two_types_need_rows_between_neighbours_only(n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     speedups = np.c_[np.ones(n), rng.choice([1.5, 2.0, *rng.uniform(1, 9, n)], n)]
     view = merged(matrix_view(speedups, rng.integers(1, 9, 2), rng.integers(1, 4, n)))[0]
-    lazy = lazy_cooperative(view, SolveOptions()).solution
+    lazy = lazy_fair(view, SolveOptions()).solution
     assert lazy.objective == pytest.approx(optimum("oef.cooperative.full", view), rel=1e-7)
     assert lazy.size.rows == 2 + 2 * (view.size - 1)
 

@@ -35,6 +35,9 @@ class RawTenants:
         ``(v, k)`` rates as reported, and as they are, in the order of `devices`.
     gpu_types
         Types from the slowest to the fastest, by their mean true rates; the order of the columns below.
+    epsilon, sigma
+        Part that a tenant may lack of what another's devices are worth to it, and part of the equal split that every
+        tenant needs, in ``oef.fair``; by default it requires neither.
     """
 
     labels: tuple[str, ...]
@@ -45,6 +48,8 @@ class RawTenants:
     rates: Array
     true_rates: Array
     gpu_types: tuple[str, ...]
+    epsilon: float = 1.0
+    sigma: float = 0.0
 
     @cached_property
     def capacity(self) -> Array:

@@ -21,7 +21,7 @@ from schedgap.certificates.reading.oef import RawTenants, shares_of
 from schedgap.harness.check.registry import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import refuse, refusing
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation
+from schedgap.instances.views.oef import FAIR, Allocation
 
 JUDGES: tuple[Callable[[RawTenants, Array], PropertyCheck[Any]], ...] = (envy_free, sharing_incentive, equal_efficiency)
 """Checkers of the claims of methods; a claim is the name of its checker."""
@@ -48,7 +48,7 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     ``gain_max`` is the largest gain of a tenant over an equal split (Fig. 5); ``preference_max`` is the largest factor
     by which a tenant prefers its own allocation to that of another, scaled to the same weight (Fig. 6). ``missed`` is
     the largest relative amount by which the allocation misses a rule or exceeds the devices of a type, also if that is
-    within the tolerance.
+    within the tolerance. How strict ``oef.fair`` is, ε and σ, is asked for: ``judge(…, epsilon=0.1, sigma=0.5)``.
     """
     x = np.asarray(decision.devices, float)
     if x.shape != facts.speedups.shape or not np.isfinite(x).all():
@@ -63,6 +63,9 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     if "leximin" in claims:
         findings["leximin"] = leximin(rows[0], reached)
     required = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
+    if problem == FAIR.id:
+        findings |= {"envy": envy_free(facts, x, facts.epsilon), "share": sharing_incentive(facts, x, facts.sigma)}
+        required |= dict.fromkeys(("envy", "share"))
     preferred = max(
         float((reached[part, None] / np.maximum(scaled(*rows, part), TOLERANCE)).max()) for part in blocks(len(reached))
     )

@@ -368,12 +368,19 @@ NASH = Problem(
 )
 LEAST = Problem("oef.least_gain", "largest least gain of a tenant over an equal split", "max", "equal splits")
 
+FAIR = _largest(
+    "oef.fair",
+    "largest total efficiency with at most a part ε of envy and at least a share σ of an equal split",
+    restricts=ALLOCATION.id,
+    requires="a degree of fairness",
+)
+
 PAPERS.register(
     PaperSpec(
         id="oef",
         title="Mo, Xu, Lau: Optimal Resource Efficiency with Fairness in Heterogeneous GPU Clusters (Middleware 2024)",
         view=view,
-        problems=(ALLOCATION, EQUAL, SHARING, ENVY_FREE, NASH, LEAST),
+        problems=(ALLOCATION, EQUAL, SHARING, ENVY_FREE, NASH, LEAST, FAIR),
         decision=Allocation,
         describe=describe,
     )

@@ -12,8 +12,11 @@ from schedgap.instances.clock import njit
 
 
 @njit(cache=True, fastmath=True)
-def envied(worth, bundle, least, who, envy):  # type: ignore[no-untyped-def]
-    """Find for each tenant the tenants whom it envies most, by more than `least`: `who` ``(n, m)``, -1 for none."""
+def envied(worth, bundle, part, least, who, envy):  # type: ignore[no-untyped-def]
+    """Find for each tenant the tenants whom it envies most, by more than `least`: `who` ``(n, m)``, -1 for none.
+
+    Of what another's bundle is worth to it, only a `part` counts: 1 for all.
+    """
     n, k = worth.shape
     most = who.shape[1]
     for a in range(n):
@@ -24,7 +27,7 @@ def envied(worth, bundle, least, who, envy):  # type: ignore[no-untyped-def]
         for b in range(n):
             value = -own
             for j in range(k):
-                value += worth[a, j] * bundle[b, j]
+                value += part * worth[a, j] * bundle[b, j]
             if value > envy[a, most - 1] and b != a:
                 at = most - 1
                 while at > 0 and envy[a, at - 1] < value:

@@ -41,11 +41,13 @@ STAGES = 40
 class Envy(NamedTuple):
     """Multipliers of envy rows (10c): `pairs` ``(m, 2)`` of who envies whom, and a `multiplier` ``(m,)`` of 0 or more.
 
-    The rows are in efficiency per weight, ``E_l/π_l − w_l·x_i/π_i ≥ 0``.
+    The rows are in efficiency per weight, ``E_l/π_l − w_l·x_i/π_i ≥ 0``. If tenants also need a share of their equal
+    split, `own` ``(n,)`` has the multipliers of these rows, per unit of efficiency.
     """
 
     pairs: Ints
     multiplier: Array
+    own: Array | None = None
 
 
 class Parts(NamedTuple):
@@ -77,15 +79,16 @@ def parts(view: OefView) -> Parts:
     return Parts(worth, view.weight / view.weight.sum(), view.split_efficiency / total, total)
 
 
-def envied(worth: Array, bundle: Array, most: int, least: float) -> tuple[Ints, Ints, float]:
+def envied(worth: Array, bundle: Array, most: int, least: float, part: float = 1.0) -> tuple[Ints, Ints, float]:
     """Return pairs of tenants of whom the first envies the second by more than `least`, and the largest envy.
 
     Each tenant has at most `most` pairs, those of its largest envies. Pairs are looked for without a matrix of all.
+    Envy is towards a `part` of the other's bundle.
     """
     from schedgap.models.oef import _kernels as kernels
 
     who, envy = np.empty((len(worth), most), np.int64), np.empty((len(worth), most))
-    kernels.envied(worth, np.ascontiguousarray(bundle), least, who, envy)
+    kernels.envied(worth, np.ascontiguousarray(bundle), part, least, who, envy)
     row, at = np.nonzero(who >= 0)
     return row, who[row, at], float(envy.max())
 

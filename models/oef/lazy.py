@@ -1,22 +1,24 @@
-"""How (10) is solved for many tenants: equal tenants are merged, and envy rows are added when they are violated.
+"""How (10), and any program with rows of envy, is solved for many tenants.
 
-The optimum is that of :func:`.printed.build_cooperative`.
+Equal tenants are merged, and envy rows are added when they are violated. The optimum is that of
+:func:`.printed.build_fair`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.oef import Allocation, OefView, merged
 from schedgap.models.engine.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
+from schedgap.models.engine.solve.form import StandardForm
 from schedgap.models.oef.envy import Envy, envied, neighbours, parts, settled
-from schedgap.models.oef.printed import build_cooperative, build_efficiency, decode
+from schedgap.models.oef.printed import Constraints, build_cooperative, build_fair, decode
 from schedgap.models.registry import Outcome, solve_built, total
 
 PRINTED_LIMIT = 12
@@ -40,10 +42,15 @@ def cooperative(view: OefView, options: SolveOptions) -> Outcome:
 def merged_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     """Solve (10) for merged tenants (:func:`schedgap.instances.views.oef.merged`), and divide their devices again."""
     small, group = merged(view)
-    outcome = lazy_cooperative(small, options)
-    part = view.weight / small.weight[group]
-    decision = Allocation(outcome.decision.devices[group] * part[:, None])
+    outcome = lazy_fair(small, options)
+    decision = divided(view, group, outcome.decision)
     return Outcome(checked(outcome.solution, options, build_cooperative, view), decision, evidence=outcome.evidence)
+
+
+def divided(view: OefView, group: Ints, decision: Allocation) -> Allocation:
+    """Divide the devices of merged tenants among their members by weight; `group` ``(v,)`` has each tenant's row."""
+    part = view.weight / np.bincount(group, weights=view.weight)[group]
+    return Allocation(decision.devices[group] * part[:, None])
 
 
 def envy_of(view: OefView, duals: Array) -> Envy:
@@ -59,22 +66,58 @@ def envy_of(view: OefView, duals: Array) -> Envy:
     return Envy(pairs, between[tuple(pairs.T)])
 
 
-def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
-    """Solve (10) by lazy rows: first between tenants with similar speedups, then each tenant's worst envies.
+class Known(NamedTuple):
+    """What is known from a program of the same tenants that is a little more or less strict, to start from.
 
-    Every master is a relaxation of (10), so its optimum is always a bound. Tenants with similar speedups envy each
-    other first, so the first rows are those between nearest neighbours in log-speedup space; with two types, these are
-    enough (:func:`.envy.neighbours`).
+    Attributes
+    ----------
+    pairs
+        ``(m, 2)`` envy rows of its last master.
+    basis, rows
+        Optimal basis of that master, and its number of rows.
+    """
+
+    pairs: Ints
+    basis: Any
+    rows: int
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Known | None:
+        """Return what an outcome of :func:`lazy_fair` tells, if it is optimal."""
+        solution = outcome.solution
+        if solution.status != "optimal" or solution.row_duals is None:
+            return None
+        return cls(outcome.evidence.pairs, solution.basis, len(solution.row_duals))
+
+
+FREE_OF_ENVY = Constraints(epsilon=0.0)
+"""What (10) requires."""
+
+
+def lazy_fair(
+    view: OefView, options: SolveOptions, required: Constraints = FREE_OF_ENVY, known: Known | None = None
+) -> Outcome:
+    """Solve a program with envy rows by lazy rows, (10) by default.
+
+    The first rows are those between tenants with similar speedups, or those `known`; then each tenant's worst envies
+    follow. Every master is a relaxation of the program, so its optimum is always a bound. Tenants with similar speedups
+    envy each other first, so the first rows are those between nearest neighbours in log-speedup space; with two types,
+    these are enough for (10) (:func:`.envy.neighbours`).
 
     If time runs out, the last master's allocation is settled, so that nobody envies anybody (:func:`.envy.settled`).
     """
     began = clock.now()
-    model = build(build_efficiency, view)
+    model = build(build_fair, view, replace(required, epsilon=1.0))
     build_s = clock.now() - began
     form = compile_model(model)
     compile_s = clock.now() - began - build_s
     session = Session(form, replace(options, mip_start=None, basis=None))
-    envy = _EnvyRows(view, {id(v): c for c, v in enumerate(form.columns)}, model, len(form.row_lower))
+    part = 1 - required.epsilon
+    envy = _EnvyRows(view, form, part)
+    if known is not None and part:
+        session.add_rows(*envy.again(known.pairs))
+        if known.rows == envy.before + len(known.pairs):
+            session.start_at(known.basis)
     trace: list[TracePoint] = []
     solutions: list[Solution] = []
     optimum: Solution | None = None
@@ -87,7 +130,7 @@ def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
         if solution.status != "optimal":
             break
         devices = decode(view, model, solution).devices
-        rows = envy.nearest() if len(solutions) == 1 else envy.worst(devices)
+        rows = envy.nearest() if len(solutions) == 1 and known is None else envy.worst(devices)
         if rows[2].shape[0]:
             session.add_rows(*rows)
         elif optimum is None:
@@ -126,17 +169,20 @@ def lazy_cooperative(view: OefView, options: SolveOptions) -> Outcome:
 class _EnvyRows:
     """Keeps track of which rows (10c) are in the master; each row is in units of the tenant's equal split.
 
-    `before` is the number of the master's other rows, which come first.
+    The rows of the `form` come first. `part` is the part of another's bundle that a tenant may not prefer to its own, 1
+    if no envy is allowed.
     """
 
     NEAREST = 4
     PER_TENANT = 4
 
-    def __init__(self, view: OefView, column_of: dict[int, int], model: pyo.ConcreteModel, before: int) -> None:
-        n, k = view.speedups.shape
-        self.view, self.before = view, before
-        self.columns = np.array([column_of[id(v)] for v in model.x.values()]).reshape(n, k)
-        self.width = len(column_of)
+    def __init__(self, view: OefView, form: StandardForm, part: float) -> None:
+        place = {id(one): at for at, one in enumerate(form.columns)}
+        row = {id(one): at for at, one in enumerate(form.rows)}
+        self.view, self.part, self.before, self.width = view, part, len(form.rows), len(form.columns)
+        self.columns = np.array([place[id(v)] for v in form.model.x.values()]).reshape(view.speedups.shape)
+        split = form.model.component("at_least_split")
+        self.split_rows = [] if split is None else [row[id(one)] for one in split.values()]
         self.relative = view.speedups / view.split_efficiency[:, None]
         self.worth = parts(view).worth
         self.pairs = np.zeros((0, 2), np.int64)
@@ -151,17 +197,24 @@ class _EnvyRows:
         own = duals[self.before :]
         pairs = self.pairs[: len(own)]
         scale = self.view.weight[pairs[:, 0]] / self.view.split_efficiency[pairs[:, 0]]
-        return Envy(pairs, np.maximum(-own, 0.0) * scale)
+        split = np.maximum(-duals[self.split_rows], 0.0) if self.split_rows else None
+        return Envy(pairs, np.maximum(-own, 0.0) * scale, split)
+
+    def again(self, pairs: Ints) -> tuple[Array, Array, sp.csr_array]:
+        """Return the rows of these pairs ``(m, 2)``, in their order."""
+        return self._rows(pairs @ (self.view.size, 1))
 
     def nearest(self) -> tuple[Array, Array, sp.csr_array]:
-        """Return the rows between each tenant and its nearest neighbours, in both directions."""
+        """Return the rows between each tenant and its nearest neighbours, in both directions, if any are needed."""
+        if not self.part:
+            return self._rows(np.zeros(0, np.int64))
         return self._rows(neighbours(self.view, self.NEAREST))
 
     def worst(self, devices: Array) -> tuple[Array, Array, sp.csr_array]:
         """Return the rows that the master lacks for each tenant's largest envies; none if there is no envy."""
         most = self.PER_TENANT
         while True:
-            l, i, _ = envied(self.worth, devices / self.view.equal_split, most, ENVY_TOLERANCE)
+            l, i, _ = envied(self.worth, devices / self.view.equal_split, most, ENVY_TOLERANCE, self.part)
             new = np.setdiff1d(l * self.view.size + i, self.pairs @ (self.view.size, 1))
             # Rows that the master has may be violated within the solver's tolerance, and hide others.
             if len(new) or np.bincount(l, minlength=1).max(initial=0) < most:
@@ -169,11 +222,11 @@ class _EnvyRows:
             most *= 2
 
     def _rows(self, new: Ints) -> tuple[Array, Array, sp.csr_array]:
-        """Return the rows of these pairs, as sorted numbers ``l·n + i``."""
+        """Return the rows of these pairs, as numbers ``l·n + i``."""
         l, i = np.divmod(new, self.view.size)
         self.pairs = np.concatenate([self.pairs, np.column_stack((l, i))])
         other = self.view.weight[l] / self.view.weight[i]
-        data = np.concatenate([self.relative[l], -self.relative[l] * other[:, None]], axis=1)
+        data = np.concatenate([self.relative[l], -self.part * self.relative[l] * other[:, None]], axis=1)
         columns = np.concatenate([self.columns[l], self.columns[i]], axis=1)
         starts = np.arange(len(l) + 1) * columns.shape[1]
         rows = sp.csr_array((data.ravel(), columns.ravel(), starts), shape=(len(l), self.width))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -72,6 +72,102 @@ def maximise_efficiency(m: pyo.ConcreteModel) -> pyo.ConcreteModel:
     return m
 
 
+@dataclass(frozen=True)
+class Constraints:
+    """What a program requires of every allocation beyond capacity; by default nothing.
+
+    Parameters
+    ----------
+    epsilon
+        Part ε of what another's devices are worth to a tenant that it may lack, per weight: 0 forbids envy, 1 nothing.
+    sigma
+        Share σ of its equal split's efficiency that every tenant has: 1 is the sharing incentive, 0 nothing.
+    equal
+        Whether all tenants have the same efficiency per weight.
+
+    Raises
+    ------
+    ValueError
+        If a number is not between 0 and 1.
+    """
+
+    epsilon: float = 1.0
+    sigma: float = 0.0
+    equal: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("epsilon", "sigma"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} = {getattr(self, name)}: must be between 0 and 1")
+
+
+def build_fair(view: OefView, required: Constraints) -> pyo.ConcreteModel:
+    r"""Build the program of which (4), (8), (9) and (10) are special cases: the largest total, as fair as required.
+
+    .. math:: \max \sum_l \sum_j w_l^j x_l^j
+
+    and, as far as required, with :math:`\varepsilon, \sigma \in [0, 1]`:
+
+    .. math:: \frac{1}{\pi_l} \sum_j w_l^j x_l^j \ge \frac{1 - \varepsilon}{\pi_i} \sum_j w_l^j x_i^j
+        \quad \forall l \ne i \label{no_envy}
+    .. math:: \sum_j w_l^j x_l^j \ge \sigma \cdot e_l \quad \forall l \label{at_least_split}
+    .. math:: \sum_j w_l^j x_l^j = \pi_l \cdot E \quad \forall l \label{equal_efficiency}
+
+    *What follows.* The optimum T(ε, σ) does not fall with ε and does not rise with σ. For fixed ε it is concave in σ,
+    which is on the right-hand side only. In ε, a coefficient, it need be neither concave nor convex: with one tenant
+    that is n² times as fast on the second of two devices, and n − 1 that are equally fast on both, the first holds
+    :math:`2 / (1 + (n - 1)(1 - \varepsilon))` of the fast device until it has all of it, convex and then constant.
+
+    *Shares of envy and of the equal split.* An optimum allocates all devices, since what is left over, divided by
+    weight, adds as much to a tenant's own bundle as to any other's per weight. Then :math:`\sum_i` of the envy rows
+    gives everybody at least :math:`(1 - \varepsilon) e_l`: ε-envy implies the share :math:`\sigma = 1 - \varepsilon`
+    of the sharing incentive, as envy-freeness implies all of it (Theorem 5.1).
+    """
+    m = shares(view)
+    if required.epsilon < 1:
+        _no_envy(m, view, required.epsilon)
+    if required.sigma > 0:
+        _at_least(m, view, required.sigma * view.split_efficiency)
+    if required.equal:
+        _equal_efficiency(m)
+    return maximise_efficiency(m)
+
+
+def _no_envy(m: pyo.ConcreteModel, view: OefView, epsilon: float) -> None:
+    """Add the rows by which nobody prefers ``1 − epsilon`` of another's share, per weight."""
+    n = view.size
+    m.PAIRS = pyo.Set(dimen=2, initialize=[(l, i) for l in range(n) for i in range(n) if l != i])
+    m.part = pyo.Param(initialize=1 - epsilon)
+
+    @m.Constraint(m.PAIRS)
+    def no_envy(m: Any, l: int, i: int) -> Any:
+        own = sum(m.w[l, j] * m.x[l, j] for j in m.TYPES)
+        return m.pi[i] * own - m.part * m.pi[l] * sum(m.w[l, j] * m.x[i, j] for j in m.TYPES) >= 0
+
+    counted(m, ((m.no_envy[l, i], view.split_efficiency[l] * view.weight[i]) for l, i in m.PAIRS))
+
+
+def _at_least(m: pyo.ConcreteModel, view: OefView, least: Array) -> None:
+    """Add the rows by which every tenant has at least its efficiency of `least` ``(v,)``."""
+    m.split = pyo.Param(m.TENANTS, initialize=least.tolist())
+
+    @m.Constraint(m.TENANTS)
+    def at_least_split(m: Any, l: int) -> Any:
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) >= m.split[l]
+
+    in_equal_splits(m, m.at_least_split, view)
+
+
+def _equal_efficiency(m: pyo.ConcreteModel) -> None:
+    """Add the rows by which all tenants have the same efficiency per weight, whatever it is."""
+    m.E = pyo.Var(domain=pyo.NonNegativeReals)
+
+    @m.Constraint(m.TENANTS)
+    def equal_efficiency(m: Any, l: int) -> Any:
+        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) == m.pi[l] * m.E
+
+
 def build_efficiency(view: OefView) -> pyo.ConcreteModel:
     r"""Build (4): the largest total efficiency within capacity, whichever tenants get it.
 
@@ -79,7 +175,7 @@ def build_efficiency(view: OefView) -> pyo.ConcreteModel:
 
     Duals: at an optimum each type goes to the tenant with the highest speedup on it, and this speedup is its price.
     """
-    return maximise_efficiency(shares(view))
+    return build_fair(view, Constraints())
 
 
 def build_maxmin(view: OefView) -> pyo.ConcreteModel:
@@ -172,16 +268,11 @@ def build_sharing_incentive(view: OefView, least: Array | None = None) -> pyo.Co
     split. It need not be unique, and it is not what the row costs: that is what the total gains if the row is dropped
     (``harness explain oef.sharing_incentive --drop at_least_split[0]``).
     """
-    m = shares(view)
+    if least is None:
+        return build_fair(view, Constraints(sigma=1.0))
     # With other efficiencies ``(v,)`` as `least`, the optimum shows whether these are Pareto-efficient.
-    least = view.split_efficiency if least is None else least
-    m.split = pyo.Param(m.TENANTS, initialize=least.tolist())
-
-    @m.Constraint(m.TENANTS)
-    def at_least_split(m: Any, l: int) -> Any:
-        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) >= m.split[l]
-
-    in_equal_splits(m, m.at_least_split, view)
+    m = shares(view)
+    _at_least(m, view, least)
     return maximise_efficiency(m)
 
 
@@ -202,14 +293,7 @@ def build_noncooperative(view: OefView) -> pyo.ConcreteModel:
     adjacent types: it needs ratios of speedups in the same order for all tenants. The optimum does not give the sharing
     incentive.
     """
-    m = shares(view)
-    m.E = pyo.Var(domain=pyo.NonNegativeReals)
-
-    @m.Constraint(m.TENANTS)
-    def equal_efficiency(m: Any, l: int) -> Any:
-        return sum(m.w[l, j] * m.x[l, j] for j in m.TYPES) == m.pi[l] * m.E
-
-    return maximise_efficiency(m)
+    return build_fair(view, Constraints(equal=True))
 
 
 def build_cooperative(view: OefView) -> pyo.ConcreteModel:
@@ -232,17 +316,7 @@ def build_cooperative(view: OefView) -> pyo.ConcreteModel:
     with several job types can envy another tenant, and can have less than with its best use of an equal split. The
     support can exceed n + k − 1, and Theorem 5.2 (only adjacent types) fails in a few per cent of cases.
     """
-    m = shares(view)
-    n = view.size
-    m.PAIRS = pyo.Set(dimen=2, initialize=[(l, i) for l in range(n) for i in range(n) if l != i])
-
-    @m.Constraint(m.PAIRS)
-    def no_envy(m: Any, l: int, i: int) -> Any:
-        own = sum(m.w[l, j] * m.x[l, j] for j in m.TYPES)
-        return m.pi[i] * own - m.pi[l] * sum(m.w[l, j] * m.x[i, j] for j in m.TYPES) >= 0
-
-    counted(m, ((m.no_envy[l, i], view.split_efficiency[l] * view.weight[i]) for l, i in m.PAIRS))
-    return maximise_efficiency(m)
+    return build_fair(view, Constraints(epsilon=0.0))
 
 
 def decode(view: OefView, model: pyo.ConcreteModel, solution: Solution) -> Allocation:

@@ -11,7 +11,7 @@ from schedgap.instances.views import oef
 from schedgap.models.engine.solve import Solution, SolveOptions, build, solve
 from schedgap.models.oef import printed
 from schedgap.models.oef.envy import Envy
-from schedgap.models.oef.lazy import envy_of, lazy_cooperative
+from schedgap.models.oef.lazy import envy_of, lazy_fair
 from schedgap.models.oef.leximin import build_least_gain
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
@@ -64,7 +64,7 @@ def envies(view: oef.OefView, outcome: Outcome, options: SolveOptions) -> Conten
     if told(outcome.solution, "no_envy"):
         found = envy_of(view, -duals(outcome.solution, "no_envy", (view.size, view.size)))
     elif found is None and not outcome.solution.status.startswith("time limit"):
-        found = lazy_cooperative(oef.merged(view)[0], replace(options, seeds=())).evidence
+        found = lazy_fair(oef.merged(view)[0], replace(options, seeds=())).evidence
     if found is None:
         return {"unit": 1.0}
     unit = unit_of(max(1.0, found.multiplier.max(initial=0.0)))

@@ -14,7 +14,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import OefView
 from schedgap.models.engine.solve import Session, SolveOptions
 from schedgap.models.engine.solve.session import PRIMAL_SIMPLEX
-from schedgap.models.oef.lazy import lazy_cooperative
+from schedgap.models.oef.lazy import lazy_fair
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -59,7 +59,7 @@ def test_lazy_at_1000(bench) -> None:  # type: ignore[no-untyped-def]
 def test_lazy_rows_by_dual_simplex(bench, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     """After new rows the basis stays dual feasible: dual simplex goes on, primal simplex starts anew."""
     view = scale(200)
-    dual = bench.time(lambda: lazy_cooperative(view, SolveOptions(method="simplex")))
+    dual = bench.time(lambda: lazy_fair(view, SolveOptions(method="simplex")))
     added = Session.add_rows
 
     def by_primal(session: Session, *rows: Any) -> None:
@@ -67,7 +67,7 @@ def test_lazy_rows_by_dual_simplex(bench, monkeypatch: pytest.MonkeyPatch) -> No
         session.set_option("simplex_strategy", PRIMAL_SIMPLEX)
 
     monkeypatch.setattr(Session, "add_rows", by_primal)
-    primal = bench.reference(lambda: lazy_cooperative(view, SolveOptions(method="simplex", time_limit_s=60)), rounds=1)
+    primal = bench.reference(lambda: lazy_fair(view, SolveOptions(method="simplex", time_limit_s=60)), rounds=1)
     bench.line("lazy rows, n = 200: dual, against primal simplex", dual, primal, "≥ 1× (18× in one case)", least=1.0)
 
 

@@ -79,7 +79,7 @@ class Session:
             # A warning means that HiGHS dropped or changed coefficients, and would solve a different model.
             raise NotCertifiableError("coefficients below 1e-9 or above 1e15: a solver would change or drop them")
         if options.basis is not None:
-            _must(self.highs.setBasis(options.basis), "take the starting basis (is it of this model's shape?)")
+            self.start_at(options.basis)
         if options.mip_start:
             where = {v.name: i for i, v in enumerate(form.columns)}
             missing = [name for name in options.mip_start if name not in where]
@@ -149,6 +149,10 @@ class Session:
     def delete_columns(self, which: NDArray[np.int64]) -> None:
         """Remove columns by index; the basis stays valid if they are nonbasic."""
         _must(self.highs.deleteCols(len(which), which.astype(np.int32)), "delete columns")
+
+    def start_at(self, basis: Any) -> None:
+        """Let the next run start from a basis of the present rows and columns."""
+        _must(self.highs.setBasis(basis), "take the starting basis (is it of this model's shape?)")
 
     def run(self, time_limit_s: float | None = None) -> Solution:
         """Solve, starting from where the last run ended, within the given time limit or that of the options."""
