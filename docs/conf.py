@@ -22,10 +22,11 @@ from schedgap.harness.ask.explain.formats import to_markdown
 from schedgap.harness.engine.environment import code_digest
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.measures import TABLES
+from schedgap.harness.show.page import blocks
 from schedgap.harness.show.page.columns import COMPARE, GROWTH, REPRODUCE
 from schedgap.harness.show.page.compare import answers
 from schedgap.harness.show.page.reproduce import notes
-from schedgap.harness.show.table import Table, of_texts, table
+from schedgap.harness.show.table import Line, Table, of_texts, table
 from schedgap.harness.show.table import to_markdown as to_table
 from schedgap.harness.show.text import ABSENT
 from schedgap.harness.studies.reproduce.row import VERDICTS, Reproduction, kind, read_rows
@@ -202,6 +203,17 @@ def growth(app: Sphinx) -> None:
     write(app, "growth.md", "\n".join(parts))
 
 
+def frontier(app: Sphinx) -> None:
+    """Write what fairness costs on one instance: the sentence, the tables of the command, and the picture."""
+    found = sg.frontier("gen/oef-20", points=11)
+    (drawn,) = sg.figures(found)
+    write(app, "frontier.svg", drawn.svg)
+    told, *others = blocks(found)
+    assert isinstance(told, Line)
+    text = to_table([block for block in others if isinstance(block, Table)])
+    write(app, "frontier.md", f"**{told.text}**\n\n![{drawn.caption}](/generated/frontier.svg)\n\n{text}\n")
+
+
 KINDS = {
     "compare": "Columns of a comparison",
     "simulate": "Columns of a simulation",
@@ -209,6 +221,8 @@ KINDS = {
     "adversary": "Columns of a search for worst cases",
     "reproduce": "Columns of a reproduction",
     "whatif": "Columns of the changes of a cluster",
+    "frontier": "Columns of a frontier of fairness",
+    "prices": "Columns of the prices of fairness",
     "quantities": "Properties of decisions",
     "methods": "Summary of a method",
     "solvers": "Summary of a solver",
@@ -260,6 +274,7 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", reproductions)
     app.connect("builder-inited", answer)
     app.connect("builder-inited", growth)
+    app.connect("builder-inited", frontier)
     app.connect("builder-inited", measures)
     app.connect("autodoc-skip-member", without_documentation)
     app.connect("autodoc-skip-member", on_the_front)

@@ -351,7 +351,8 @@ VerboseOption = Annotated[bool, Option("--verbose", "-v", help="List skipped met
 
 
 TASKS = {
-    name: f"schedgap.harness.studies.{name}.task" for name in ("compare", "simulate", "audit", "adversary", "reproduce")
+    name: f"schedgap.harness.studies.{name}.task"
+    for name in ("compare", "simulate", "audit", "adversary", "reproduce", "frontier")
 }
 """Modules that workers of a command import before its first task is known."""
 

@@ -1,7 +1,7 @@
 """Commands that run studies, and commands that read the results folders of studies.
 
-The first are ``compare``, ``certify``, ``sweep``, ``reproduce``, ``simulate``, ``audit`` and ``adversary``; the others
-``report``, ``paper``, ``table``, ``merge``, ``diff`` and ``verify``.
+The first are ``compare``, ``certify``, ``sweep``, ``reproduce``, ``simulate``, ``audit``, ``adversary`` and
+``frontier``; the others ``report``, ``paper``, ``table``, ``merge``, ``diff`` and ``verify``.
 """
 
 from __future__ import annotations
@@ -280,6 +280,24 @@ def adversary(
     running |= {"most": most_jobs, "anywhere": anywhere, "seed": seed}
     limits = Limits(time_limit, rel_gap=0.0, memory_mb=memory_mb)
     return run(heuristic, budget_s=seconds_of(budget), tries=tries, limits=limits, **running)
+
+
+@cli.study
+def frontier(
+    instance: cli.InstanceOption,
+    points: Annotated[int, Option(min=2, max=201, help="Points of each curve.")] = 21,
+    seeds: Annotated[
+        int, Option(min=0, max=1000, help="Draw each generated instance with the seeds 1 to this; 0: as it is.")
+    ] = 0,
+    time_limit: Annotated[float | None, Option(help="Seconds per solve; 20 by default.")] = None,
+    memory_mb: cli.MemoryOption = Limits.memory_mb,
+    **running: Any,
+) -> Any:
+    """Show what fairness costs tenants: total efficiency against envy and the sharing incentive, and each mechanism."""
+    from schedgap.harness.studies.frontier.run import frontier as run
+
+    limits = Limits(time_limit, memory_mb=memory_mb)
+    return run(instance, points=points, seeds=seeds, limits=limits, **running)
 
 
 @cli.app.command()

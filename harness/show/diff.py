@@ -17,7 +17,17 @@ import numpy as np
 import pandas as pd
 
 from schedgap.harness.engine.result import Found
-from schedgap.harness.show.measures import ADVERSARY, AUDIT, CLOCKED, COMPARE, REPRODUCE, SIMULATE, WHATIF, Measure
+from schedgap.harness.show.measures import (
+    ADVERSARY,
+    AUDIT,
+    CLOCKED,
+    COMPARE,
+    FRONTIER,
+    REPRODUCE,
+    SIMULATE,
+    WHATIF,
+    Measure,
+)
 from schedgap.harness.show.table import Block, Line, of_texts, table
 from schedgap.harness.show.text import ABSENT, clean, number
 from schedgap.harness.studies.published import measured_as
@@ -89,6 +99,11 @@ COMPARED = {
         ("fingerprint", "change", "method"),
         ("change", "method"),
         (WHATIF["wait_h"], WHATIF["saved_h"], WHATIF["most_saved_h"]),
+    ),
+    "frontier": ComparedFields(
+        ("fingerprint", "kind", "method", "epsilon", "sigma"),
+        ("kind", "method", "epsilon", "sigma", "instance"),
+        (FRONTIER["total"], FRONTIER["price_at_most"]),
     ),
     "adversary": ComparedFields(("heuristic",), ("heuristic",), (ADVERSARY["ratio"], ADVERSARY["exceeded"])),
 }

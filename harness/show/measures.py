@@ -733,6 +733,59 @@ WHATIF = listed(
 """What changes of a cluster save."""
 
 
+# ---------------------------------------------------------------- frontiers
+
+PRICE_LEAST = "Certified: the part of the largest total efficiency that is lost is at least this."
+PRICE_MOST = "Certified: it is at most this."
+
+FRONTIER = listed(
+    Measure("instance", "instance", "Name of the instance."),
+    Measure("fingerprint", "fingerprint", FINGERPRINT),
+    Measure("kind", "kind", "A curve: against envy, against the share of the sharing incentive, or against envy with "
+            "all of the sharing incentive (both); own: the program at a mechanism's own degree of fairness; or a "
+            "mechanism."),
+    Measure("method", "method", "The mechanism, or the program of a curve."),
+    Measure("epsilon", "ε", "Part of what another's devices are worth to a tenant that it may lack; of a mechanism, "
+            "the largest part that one lacks.", FACTOR, sense="min", title="envy"),
+    Measure("sigma", "σ", "Share of its equal split that every tenant has at least; of a mechanism, the least share "
+            "that one has.", FACTOR, sense="max", title="share of the equal split"),
+    Measure("total", "total", "Verified total efficiency.", NUMBER, "slowest-GPU equivalents", "max",
+            title="total efficiency"),
+    Measure("bound", "bound", "Certified: nothing as fair has a larger total.", NUMBER, "slowest-GPU equivalents",
+            "min", limit="at most"),
+    Measure("price_at_least", "price ≥", PRICE_LEAST, PERCENT, sense="min", limit="at least"),
+    Measure("price_at_most", "price ≤", PRICE_MOST, PERCENT, sense="min", limit="at most", title="price of fairness"),
+    Measure("beyond_at_most", "beyond ≤", "Certified: an allocation that is as fair as the mechanism's is better by at "
+            "most this part of it; 0 is on the frontier.", PERCENT, sense="min", limit="at most",
+            title="loss beyond fairness"),
+    Measure("status", "status", STATUS),
+    Measure("verified", "verified", VERIFIED, CHECKED),
+    Measure("violations", "violations", VIOLATED, DATA),
+    Measure("published", "published", PUBLISHED, DATA),
+    Measure("reason", "why", WHY),
+    Measure("key", "key", KEY),
+)  # fmt: skip
+"""Points of a frontier of efficiency and fairness."""
+
+PRICES = listed(
+    Measure("requires", "property", "What an allocation, or a mechanism, has to have."),
+    Measure("instance", "instance", "Name of the instance, or the number of instances."),
+    Measure("instances", "instances", "Number of instances.", INTEGER),
+    Measure("units", "units", "Number of seeds, which intervals resample.", INTEGER),
+    Measure("price_at_least", "price ≥", f"{PRICE_LEAST} Over several instances, on each of them.", PERCENT,
+            sense="min", limit="at least"),
+    Measure("price_at_most", "price ≤", f"{PRICE_MOST} Over several instances, on each of them.", PERCENT,
+            sense="min", limit="at most"),
+    Measure("median", "median", "Median over instances of the most that it can be.", PERCENT, sense="min"),
+    Measure("mean", "mean", "Mean over instances of the most that it can be, with the 95 % bootstrap interval over "
+            "seeds.", PERCENT, sense="min"),
+    Measure("mean_low", "from", "Lower end of the interval.", PERCENT),
+    Measure("mean_high", "to", "Upper end of the interval.", PERCENT),
+    Measure("worst", "worst", "The instance with the largest price."),
+)  # fmt: skip
+"""What properties cost."""
+
+
 # ---------------------------------------------------------------- decisions
 
 
@@ -819,6 +872,8 @@ TABLES: Mapping[str, MeasureTable] = {
     "waiting": WAITING,
     "starts": STARTS,
     "whatif": WHATIF,
+    "frontier": FRONTIER,
+    "prices": PRICES,
     "quantities": QUANTITIES,
 }
 """All tables: of studies, by their names; of summaries, bounds and logs; and of decisions."""

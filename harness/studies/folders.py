@@ -25,6 +25,7 @@ from schedgap.harness.show.text import clean
 from schedgap.harness.studies.adversary import run as adversary
 from schedgap.harness.studies.audit import run as audit
 from schedgap.harness.studies.compare import run as compare
+from schedgap.harness.studies.frontier import run as frontier
 from schedgap.harness.studies.reproduce import run as reproduce
 from schedgap.harness.studies.simulate import run as simulate
 from schedgap.harness.studies.whatif import run as whatif
@@ -35,7 +36,7 @@ from schedgap.instances.errors import UsageError
 from schedgap.instances.schema import Instance
 
 STUDIES: Mapping[str, Study[Any]] = {
-    module.STUDY.kind: module.STUDY for module in (compare, simulate, audit, adversary, reproduce, whatif)
+    module.STUDY.kind: module.STUDY for module in (compare, simulate, audit, adversary, reproduce, whatif, frontier)
 }
 """The studies that write results folders, by kind."""
 

@@ -11,15 +11,19 @@ from schedgap.instances.views.oef import Allocation
 
 
 class OneFast(HardSpec):
-    """Tenants, of which one is faster on the second type by the square of their number; the rest are not."""
+    """Tenants, of which one is faster on the second type by the square of their number; the rest are not.
+
+    There is one device of the first type, and `fast` of the second.
+    """
 
     tenants: int = rule("a whole number of tenants, 2 to 200", ge=2, le=200, default=10)
+    fast: int = rule("a whole number of fast devices, 1 to 10^6", ge=1, le=10**6, default=1)
 
 
 def fast_to_fast(given: Instance, problem: str) -> Allocation:
-    """Return the allocation in which the first tenant has the fast device and the second one the slow one."""
+    """Return the allocation in which the first tenant has the fast devices and the second one the slow ones."""
     devices = np.zeros((len(given.tenants), 2))
-    devices[0, 1] = devices[1, 0] = 1.0
+    devices[1, 0], devices[0, 1] = given.cluster.gpus_by_type.values()
     return Allocation(devices)
 
 
@@ -39,10 +43,15 @@ def one_fast(spec: OneFast) -> Instance:
     Everybody else is equally fast on both types, so that a bundle is worth its number of devices to them. Nobody may
     hold more of it than they do: the first tenant gets 2/n of a device, although nearly all efficiency is in giving it
     the fast one. No rounding can undo this; it is what envy-freeness costs.
+
+    With F fast devices and a first tenant that is R times as fast there, it gets (F + 1)/n of them. The largest total
+    is then n(RF + 1)/((F + 1)(R + n − 1)) times the envy-free one, which tends to nR/(R + n − 1) as F grows. That is
+    the most for any n tenants whose speedups on a type are within a factor R: the equal split is envy-free, and on each
+    type it reaches at least (1 + (n − 1)/R)/n of the best.
     """
     speedups = np.ones((spec.tenants, 2))
     speedups[0, 1] = float(spec.tenants**2)
-    return of_matrix(speedups, (1, 1))
+    return of_matrix(speedups, (1, spec.fast))
 
 
 class Heavy(HardSpec):

@@ -30,6 +30,8 @@ from .harness.studies.compare.row import Comparison as Comparison
 from .harness.studies.compare.run import compare as compare
 from .harness.studies.compare.run import compare_here as compare_here
 from .harness.studies.compare.run import read_run as read_run
+from .harness.studies.frontier.row import Frontier as Frontier
+from .harness.studies.frontier.run import frontier as frontier
 from .harness.studies.simulate.row import Simulation as Simulation
 from .harness.studies.simulate.run import simulate as simulate
 from .harness.studies.statistics import Statistics as Statistics

@@ -12,7 +12,7 @@ from typing import Any
 from schedgap.harness.engine.result import Found, shown_by
 from schedgap.harness.show.drawing import draw_all, write_figures
 from schedgap.harness.show.figure import Drawing
-from schedgap.harness.show.page import adversary, audit, compare, reproduce, simulate, whatif
+from schedgap.harness.show.page import adversary, audit, compare, frontier, reproduce, simulate, whatif
 from schedgap.harness.show.page.columns import RUNNING
 from schedgap.harness.show.page.frame import TEMPLATES, render
 from schedgap.harness.show.table import USUALLY, Block, Selection, Table, table
@@ -38,7 +38,8 @@ def save(found: Found[Any], path: str | Path, figures: Path | None = None) -> No
 
 
 KINDS: Mapping[str, Any] = {
-    module.__name__.rpartition(".")[2]: module for module in (adversary, audit, compare, reproduce, simulate, whatif)
+    module.__name__.rpartition(".")[2]: module
+    for module in (adversary, audit, compare, frontier, reproduce, simulate, whatif)
 }
 """The module of each kind of study."""
 

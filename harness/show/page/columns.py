@@ -416,6 +416,8 @@ def _keyed(columns: Iterable[Column[Any]], *keys: str) -> list[Column[Any]]:
 
 RUNNING: dict[str, Sequence[Column[Any]]] = {
     "row": _keyed(COMPARE, "instance", "method", "seed", "limits", "objective", "status", "verified", "solve_s"),
+    "dot": _keyed(COMPARE, "instance", "method", "objective", "status", "verified", "solve_s"),
+    "curve": [column(measures.FRONTIER["kind"], text=attrgetter("label"))],
     "changed": _keyed(COMPARE, "instance", "method", "objective", "status", "verified", "solve_s"),
     "simulation": _keyed(SIMULATE, "policy", "ttd_s", "jct_mean_s", "status", "verified"),
     "bound": [replace(column(measures.BOUNDS["model"]), header="bound")],

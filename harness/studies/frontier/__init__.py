@@ -1,0 +1,1 @@
+"""What does fairness cost? Total efficiency against envy and a share of the sharing incentive, with all mechanisms."""
