@@ -20,7 +20,7 @@ from schedgap.instances.catalogue import load
 from schedgap.instances.views.oef import Allocation, OefView, matrix_view, view
 from schedgap.models.engine.solve import SolveOptions, build
 from schedgap.models.oef import printed
-from schedgap.models.oef.fair import Point, curve
+from schedgap.models.oef.fair import FairPoint, curve
 from schedgap.models.oef.printed import Constraints
 
 SIMPLEX = SolveOptions(method="simplex")
@@ -51,7 +51,7 @@ def reference(v: OefView, required: Constraints) -> float:
     return float(W.ravel() @ x)
 
 
-def solved(v: OefView, *points: Constraints) -> list[tuple[Point, float, float]]:
+def solved(v: OefView, *points: Constraints) -> list[tuple[FairPoint, float, float]]:
     """Return the points of a curve with their verified totals and certified bounds."""
     found = []
     for point in curve(v, points, SIMPLEX):

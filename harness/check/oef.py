@@ -21,7 +21,7 @@ from schedgap.certificates.reading.oef import RawTenants, shares_of
 from schedgap.harness.check.registry import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
 from schedgap.harness.check.rules import refuse, refusing
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import FAIR, Allocation
+from schedgap.instances.views.oef import Allocation
 
 JUDGES: tuple[Callable[[RawTenants, Array], PropertyCheck[Any]], ...] = (envy_free, sharing_incentive, equal_efficiency)
 """Checkers of the claims of methods; a claim is the name of its checker."""
@@ -30,6 +30,9 @@ RULES = {f"oef.{rule}": rule for rule in ("equal_efficiency", "sharing_incentive
 """The property that a problem requires of every allocation, whatever its method claims."""
 
 NASH = "oef.nash_welfare"
+
+FAIR = "oef.fair"
+"""The problem that is as strict as it is asked to be."""
 
 WHOLE = {NASH, "oef.least_gain"}
 """Problems whose tenants count as a whole: objective, metrics and claims are about tenants, not about job types."""
@@ -63,7 +66,7 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     if "leximin" in claims:
         findings["leximin"] = leximin(rows[0], reached)
     required = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
-    if problem == FAIR.id:
+    if problem == FAIR:
         findings |= {"envy": envy_free(facts, x, facts.epsilon), "share": sharing_incentive(facts, x, facts.sigma)}
         required |= dict.fromkeys(("envy", "share"))
     preferred = max(

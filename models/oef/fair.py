@@ -19,7 +19,7 @@ from schedgap.models.provers.registry import Content
 from schedgap.models.provers.rounding import listed, unit_of, whole
 
 
-class Point(NamedTuple):
+class FairPoint(NamedTuple):
     """A point of a curve: what it requires, an allocation, and the content of a certificate of its bound."""
 
     required: Constraints
@@ -28,7 +28,7 @@ class Point(NamedTuple):
     proof: Content
 
 
-def curve(view: OefView, points: Sequence[Constraints], options: SolveOptions) -> Iterator[Point]:
+def curve(view: OefView, points: Sequence[Constraints], options: SolveOptions) -> Iterator[FairPoint]:
     """Yield the optimum for each of several constraints, with all tenants of equal speedups merged.
 
     Neighbours in the sequence should be alike. The time limit is that of each point; where it ends a solve, the
@@ -40,7 +40,7 @@ def curve(view: OefView, points: Sequence[Constraints], options: SolveOptions) -
     for required in points:
         outcome = lazy_fair(small, options, required, known)
         known = Known.of(outcome) or known
-        yield Point(
+        yield FairPoint(
             required,
             outcome.solution.status,
             divided(view, group, outcome.decision),

@@ -212,7 +212,7 @@ def _points(instance: Instance, curves: Sequence[CurveResult]) -> Iterator[Front
 def _dot(one: DotResult, row: Row) -> FrontierRow:
     same = ("instance", "fingerprint", "method", "status", "verified", "violations", "reason", "key")
     told = {name: getattr(row, name) for name in same}
-    return FrontierRow(kind=MECHANISM, epsilon=one.epsilon, sigma=one.sigma, total=row.objective, **told)
+    return FrontierRow(kind=MECHANISM, epsilon=one.epsilon, sigma=one.sigma, total=one.total, **told)
 
 
 def _contradicted(row: FrontierRow, peers: Sequence[FrontierRow]) -> FrontierRow:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from schedgap.certificates.fairness import least_envy, least_share
+from schedgap.certificates.fairness import efficiency, least_envy, least_share
 from schedgap.certificates.reading.oef import shares_of
 from schedgap.harness.check import differ, judge
 from schedgap.harness.check.registry import facts_of
@@ -191,23 +191,25 @@ class DotTask(MethodTask):
 
 @dataclass(frozen=True)
 class DotResult(MethodResult):
-    """A finished task: what a comparison keeps of it, and how fair its allocation is.
+    """A finished task: what a comparison keeps of it, its total efficiency, and how fair its allocation is.
 
-    `epsilon` is the least part that tenants may lack of what another's devices are worth to them, and `sigma` the least
-    share of an equal split that a tenant has; both at reported speedups.
+    The total may be another number than the objective of its problem. `epsilon` is the least part that tenants may lack
+    of what another's devices are worth to them, and `sigma` the least share of an equal split that a tenant has; both
+    at reported speedups.
     """
 
+    total: float | None = None
     epsilon: float | None = None
     sigma: float | None = None
 
     record: ClassVar[str] = "dot"
 
     def content(self) -> dict[str, Any]:
-        return super().content() | {"epsilon": self.epsilon, "sigma": self.sigma}
+        return super().content() | {name: getattr(self, name) for name in PLACE}
 
     def holds(self) -> str:
         text = super().holds()
-        if self.instance is not None and fairness(self, self.instance) != (self.epsilon, self.sigma):
+        if self.instance is not None and place(self, self.instance) != {name: getattr(self, name) for name in PLACE}:
             raise ValueError("its allocation is fair to another degree")
         return text
 
@@ -215,20 +217,24 @@ class DotResult(MethodResult):
     def restored(cls, content: Mapping[str, Any], stored: Stored) -> DotResult:
         """Return the result stored in a journal line."""
         found = super().restored(content, stored)
-        return cls(**{**vars(found), "epsilon": content["epsilon"], "sigma": content["sigma"]})
+        return cls(**{**vars(found), **{name: content[name] for name in PLACE}})
 
 
 def _placed(result: MethodResult, instance: Instance) -> DotResult:
     """Return a result with the degree of fairness of its allocation."""
     if isinstance(result, DotResult):
         return result
-    epsilon, sigma = fairness(result, instance)
-    return DotResult(**vars(result), epsilon=epsilon, sigma=sigma)
+    return DotResult(**vars(result), **place(result, instance))
 
 
-def fairness(result: MethodResult, instance: Instance) -> tuple[float | None, float | None]:
-    """Return the least ε and the largest σ of a verified allocation, or twice ``None``."""
+PLACE = ("total", "epsilon", "sigma")
+"""Fields of the place of a mechanism: its total efficiency, and how fair it is."""
+
+
+def place(result: MethodResult, instance: Instance) -> dict[str, Any]:
+    """Return the total, the least ε and the largest σ of a verified allocation, by name; else nothing is known."""
     if result.row.objective is None or not result.row.verified:
-        return None, None
+        return dict.fromkeys(PLACE)
     facts, devices = facts_of(instance, shares_of), np.asarray(opened(result.decision).devices, float)
-    return least_envy(facts, devices), least_share(facts, devices)
+    total = float(efficiency(facts.speedups, devices).sum())
+    return {"total": total, "epsilon": least_envy(facts, devices), "sigma": least_share(facts, devices)}
