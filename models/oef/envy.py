@@ -142,7 +142,7 @@ def settled(view: OefView, devices: Array) -> Array:
         own = favourites(worth, bundle, premium)
     chosen = bundle[own] + premium[own, None]
     chosen -= chosen.min()
-    chosen *= min(1.0, 1 / (share @ chosen).max())
-    chosen += 1 - share @ chosen
+    chosen /= max(1.0, (share @ chosen).max())
+    chosen += np.maximum(1 - share @ chosen, 0.0)  # rounding would leave a little less than nothing of a type
     better = gain @ (worth * chosen).sum(axis=1) > 1
     return view.equal_split * chosen if better else view.equal_split
