@@ -8,6 +8,7 @@ import math
 import shlex
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from schedgap.harness.engine.task import Limits
 from schedgap.harness.show.page.adversary import remarks
 from schedgap.harness.studies.adversary import task
 from schedgap.harness.studies.adversary.families import answer
-from schedgap.harness.studies.adversary.row import Adversary, Proved, Worst
-from schedgap.harness.studies.adversary.run import adversary, known, resolve, seconds_of
+from schedgap.harness.studies.adversary.row import Adversary, Proved, Slice, Worst
+from schedgap.harness.studies.adversary.run import adversary, known, resolve, seconds_of, staged
 from schedgap.harness.studies.adversary.task import (
     Lab,
     SearchTask,
@@ -266,6 +267,21 @@ def test_a_search_tries_instances_from_its_first_evaluation_on(monkeypatch: pyte
     again = SearchTask(lab, 60.0, math.inf, 1, (), tries=1, most=4, elite=part.elite).attempt()
     assert len(compared) <= 1, "what earlier slices proved is not proved again"
     assert again.elite[0].ratio >= part.elite[0].ratio
+
+
+def test_instances_to_begin_with_that_one_slice_did_not_reach_are_left_to_the_next(lab: Lab) -> None:
+    stages = staged([lab], 100.0, None, 4, 0, 1, time.time())
+    (first,) = stages[0]([])
+    assert isinstance(first, SearchTask)
+    names = tuple(one.name for one in first.start)
+    assert names == tuple(one.name for one in known(FAST, 4))
+    assert len(names) > 3
+    (second,) = stages[1]([replace(first, until=0.0).attempt()])
+    assert isinstance(second, SearchTask)
+    assert tuple(one.name for one in second.start) == names[1:]
+    (third,) = stages[2]([Slice(FAST, begun=names)])
+    assert isinstance(third, SearchTask)
+    assert third.start == ()
 
 
 def test_no_task_goes_on_after_the_end_of_the_budget(lab: Lab, found: Proved) -> None:

@@ -47,7 +47,8 @@ class Slice(Result):
     """The result of one slice of the search, or of shrinking an instance (`shrunk`).
 
     `elite` has the worst instances with a finite ratio, worst first; `nothing` is the smallest instance on which the
-    heuristic reaches 0 although the optimum is not. `reason` says why there is no result, if the worker died.
+    heuristic reaches 0 although the optimum is not. `begun` names the packaged instances that were tried. `reason` says
+    why there is no result, if the worker died.
     """
 
     heuristic: str
@@ -56,6 +57,7 @@ class Slice(Result):
     tried: int = 0
     proved: int = 0
     shrunk: bool = False
+    begun: tuple[str, ...] = ()
     reason: str | None = None
     key: str = ""
 

@@ -149,8 +149,9 @@ def staged(
     seconds = search_s / count if tries is None else budget_s
 
     def search(lab: Lab, done: Sequence[Slice], number: int) -> SearchTask:
-        elite = together(lab.heuristic, done).elite
-        start = () if elite else known(lab.heuristic, most)
+        before = together(lab.heuristic, done)
+        left = [one for one in known(lab.heuristic, most) if one.name not in before.begun]
+        start, elite = tuple(left[number % width :: width]), before.elite
         until, at = ends - SHRINK_SHARE * budget_s, seed * 10**6 + number
         return SearchTask(lab, seconds, until, at, start, tries or 10**9, most, elite, limits=lab.limits)
 
@@ -181,7 +182,9 @@ def together(heuristic: str, parts: Iterable[Slice]) -> Slice:
     mine = [part for part in parts if part.heuristic == heuristic]
     elite = worst([proved for part in mine for proved in part.elite])
     nothing = min((part.nothing for part in mine if part.nothing), key=lambda proved: proved.size, default=None)
-    return Slice(heuristic, tuple(elite), nothing, sum(part.tried for part in mine), sum(part.proved for part in mine))
+    tried, proved = sum(part.tried for part in mine), sum(part.proved for part in mine)
+    begun = tuple(name for part in mine for name in part.begun)
+    return Slice(heuristic, tuple(elite), nothing, tried, proved, begun=begun)
 
 
 def _collected(finished: Finished) -> Adversary:

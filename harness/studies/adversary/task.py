@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import takewhile
 from operator import getitem
 from typing import Any, cast
 
@@ -419,9 +418,14 @@ class SearchTask(_Part):
     def attempt(self) -> Slice:
         rng, ends = np.random.default_rng(self.seed), self.ends()
         draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
-        begun = takewhile(lambda one: not one[0] or time.perf_counter() < ends, enumerate(self.start))
-        starts = (self.lab.prove(instance) for _, instance in begun)
-        elite = worst([*self.elite, *(one for one in starts if one and math.isfinite(one.ratio))])
+        elite, begun = list(self.elite), list[str]()
+        for instance in self.start:
+            if begun and time.perf_counter() >= ends:
+                break
+            one = self.lab.prove(instance)
+            begun.append(instance.name)
+            elite += [one] if one and math.isfinite(one.ratio) else []
+        elite = worst(elite)
         nothing: Proved | None = None
         tried = proved = 0
         while tried < self.tries and time.perf_counter() < ends:
@@ -440,7 +444,7 @@ class SearchTask(_Part):
                 elite = worst([*elite, result])
             elif nothing is None or result.size < nothing.size:
                 nothing = result
-        return Slice(self.lab.heuristic, tuple(elite), nothing, tried, proved, key=self.key)
+        return Slice(self.lab.heuristic, tuple(elite), nothing, tried, proved, begun=tuple(begun), key=self.key)
 
     def failed(self, status: Any, reason: str) -> Slice:
         """Return an empty slice with the reason for which its process died."""
