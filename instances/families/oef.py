@@ -82,10 +82,11 @@ def heavy(spec: Heavy) -> Instance:
 
 
 class LostRound(HardSpec):
-    """A tenant that is `times` as fast on the second type, and one of `weight` that is half as fast again there."""
+    """A tenant that is `times` as fast on the second type, and one of `weight` that is a tenth faster there."""
 
     times: int = rule("a whole number, 2 to 10^6", ge=2, le=10**6, default=1000)
-    weight: float = rule("1 to 10^6", ge=1, le=1e6, default=1000.0)
+    weight: float = rule("1 to 10^6", ge=1, le=1e6, default=1e5)
+    fast: int = rule("fast devices, 1 to 100", ge=1, le=100, default=10)
 
 
 @hard(
@@ -95,15 +96,17 @@ class LostRound(HardSpec):
     parameter="times",
     values=(10, 30, 100, 1000, 10_000),
     answer=fast_to_fast,
-    growth="N/2.5: a share of half a round in a day is rounded to none",
+    growth="N·m/(1 + 1.1m) for m fast devices: a share of half a round in a day is rounded to none",
     exponent=1.0,
 )
 def lost_round(spec: LostRound) -> Instance:
-    """Return a light tenant that is far faster on the fast type, and a heavy one that is half as fast again there.
+    """Return a light tenant that is far faster on the m fast devices, and a heavy one that is a tenth faster there.
 
-    Without envy, the light tenant may have a share of 2.5/(1.5·1001) of the fast device, less than half a round of a
-    day. Rounding gives it none. The loss is the rounding's: it grows with the speedup, at weights of some hundred too.
+    Without envy, the light tenant may have a share of (1 + 1.1m)/(1.1·100,001) of a fast device, with m = 10 less than
+    half a round of a day. Rounding gives it none, and the heavy tenant has all m + 1 devices. The loss is the
+    rounding's. It grows with the speedup, at weights of some thousand too, and one slow device more or less matters
+    less with many fast ones.
     """
-    made = of_matrix([[1.0, float(spec.times)], [1.0, 1.5]], (1, 1))
+    made = of_matrix([[1.0, float(spec.times)], [1.0, 1.1]], (1, spec.fast))
     light, weighty = made.tenants
     return made.model_copy(update={"tenants": (light, weighty.model_copy(update={"weight": spec.weight}))})
