@@ -419,11 +419,11 @@ class SearchTask(_Part):
         rng, ends = np.random.default_rng(self.seed), self.ends()
         draw = RANDOM.get(find_spec(self.lab.heuristic).paper).draw
         elite, begun = list(self.elite), list[str]()
-        for instance in self.start:
+        for packaged in self.start:
             if begun and time.perf_counter() >= ends:
                 break
-            one = self.lab.prove(instance)
-            begun.append(instance.name)
+            one = self.lab.prove(packaged)
+            begun.append(packaged.name)
             elite += [one] if one and math.isfinite(one.ratio) else []
         elite = worst(elite)
         nothing: Proved | None = None
