@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache, partial
 
 import numpy as np
 
-from .basics import LESS, MORE, STRETCH, Array, Data, require
+from .basics import DEAR, LESS, MORE, NEVER, STRETCH, Array, Data, require, up
 from .fluid import READS, Fleet, completion, last_end, percentile, seconds
 from .reading.synergy import rounds_of
 from .rules import register
+
+MOST_CELLS = 10_000_000
+"""Most GPUs times steps of CPUs times steps of memory of a server."""
+
+Parts = tuple[int, Array, Array]
+"""GPUs of a gang; ``(q,)`` what one of its GPUs earns in each configuration; ``(q, 2)`` steps of CPUs and memory."""
 
 Configuration = tuple[int, tuple[float, float, float], float]
 """GPU type; GPUs, CPUs and gigabytes; iterations per second."""
@@ -113,6 +120,100 @@ def progress(data: Data, proof: Data) -> tuple[int, Fraction]:
     return 1, bound
 
 
+def on_servers(data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on the progress of a round on servers: what GPUs of jobs pay, plus the most that servers earn.
+
+    Each GPU of a job pays the job's charge to the server that it is on, or stays away; in ``synergy.round``, where jobs
+    may be left out, charges are not negative. A server holds single GPUs of gangs, each with its part of the CPUs and
+    memory of a configuration, and earns their progress less what they pay (:func:`most_earned`). That a gang's GPUs are
+    all in one configuration is not used.
+    """
+    held, unit, whole = RoundHoldings(data, proof), float(proof["unit"]), proof["problem"] == "synergy.round"
+    jobs, charges = held.queue if whole else held.round(proof), proof["charges"]
+    require(len(jobs) == len(charges), "the number of charges is wrong")
+    require(not whole or min(charges, default=0) >= 0, "a charge is negative")
+    groups = Counter(zip((held.kind[j] for j in jobs), charges, strict=True))
+    servers = held.read.servers
+    there = servers.gpus > 0
+    table = np.column_stack((servers.gpu_type[there], servers.amounts[there]))
+    rooms, number = np.unique(table, axis=0, return_counts=True)
+    require(len(rooms) == len(proof["steps"]), "the number of steps is wrong")
+    bound = 0
+    for (kind, charge), count in groups.items():
+        bound += count * int(held.read.jobs.gpus[held.read.classes.first[kind]]) * int(charge)
+    for (gpu_type, gpus, *room), count, steps in zip(rooms.tolist(), number.tolist(), proof["steps"], strict=True):
+        require(len(steps) == 2 and min(steps) >= 1, "steps are one number or more of CPUs, and of memory")
+        require((gpus + 1) * (steps[0] + 1) * (steps[1] + 1) <= MOST_CELLS, "there are too many steps")
+        parts = [
+            (_parts(held, kind, int(gpu_type), whole, room, steps, charge, unit), copies)
+            for (kind, charge), copies in groups.items()
+        ]
+        bound += count * most_earned(parts, int(gpus), steps)
+    return 1, Fraction(unit) * bound
+
+
+def _parts(
+    held: RoundHoldings,
+    kind: int,
+    gpu_type: int,
+    whole: bool,
+    room: Sequence[float],
+    steps: Sequence[int],
+    charge: int,
+    unit: float,
+) -> Parts:
+    """Return what GPUs of a kind of jobs earn in their configurations, and the steps of CPUs and memory they take."""
+    j = int(held.read.classes.first[kind])
+    gang, fair = int(held.read.jobs.gpus[j]), held.pooled.fair[j].tolist()
+    floor = 0.0 if whole else fair[gpu_type] or math.inf
+    own = [(use, rate) for i, use, rate in held.configurations(kind) if i == gpu_type and rate > 0]
+    own = [(use, rate) for use, rate in own if rate >= floor * LESS]
+    progress = np.array([rate for _, rate in own]) / max(fair) / gang
+    require(abs(charge) < DEAR, "a charge is too large for the unit")
+    earned = up(progress, unit) - int(charge)
+    taken = []
+    for r in range(2):
+        amounts = np.array([use[1 + r] for use, _ in own]) / gang
+        part = np.floor(amounts * (steps[r] / room[r]) * MORE) if room[r] > 0 else np.zeros_like(amounts)
+        taken.append(np.where(amounts * LESS > room[r] * STRETCH, steps[r] + 1, part).astype(np.int64))
+    return gang, earned, np.column_stack(taken)
+
+
+def most_earned(parts: Sequence[tuple[Parts, int]], gpus: int, steps: Sequence[int]) -> int:
+    """Return the most that GPUs of gangs on a server earn; each entry of `parts` is for so many equal jobs.
+
+    It is a knapsack of GPUs and of steps of CPUs and memory. Amounts were rounded down to steps, so what fits on the
+    server fits here.
+    """
+    best = np.full((gpus + 1, steps[0] + 1, steps[1] + 1), NEVER)
+    best[0, 0, 0] = 0
+    for (gang, earned, taken), copies in parts:
+        require(bool((np.abs(earned) < DEAR // (gpus + 1)).all()), "a charge is too large for the unit")
+        useful = _undominated(earned, taken, steps)
+        layer = best.copy()
+        for _ in range(min(gpus, gang * copies)):
+            more = np.full_like(best, NEVER)
+            for value, (c, m) in zip(earned[useful].tolist(), taken[useful].tolist(), strict=True):
+                there = more[1:, c:, m:]
+                np.maximum(there, layer[:-1, : steps[0] + 1 - c, : steps[1] + 1 - m] + value, out=there)
+            layer = np.maximum(more, NEVER)
+            np.maximum(best, layer, out=best)
+    return int(best.max())
+
+
+def _undominated(earned: Array, taken: Array, steps: Sequence[int]) -> Array:
+    """Return which configurations fit, and earn more than all others that take no more CPUs and memory."""
+    table = np.full((steps[0] + 2, steps[1] + 2), NEVER)
+    fits = np.flatnonzero((taken <= steps).all(axis=1))
+    np.maximum.at(table, tuple(1 + taken[fits].T), earned[fits])
+    most = np.maximum.accumulate(np.maximum.accumulate(table, axis=0), axis=1)
+    c, m = 1 + taken[fits].T
+    better = earned[fits] > np.maximum(most[c - 1, m], most[c, m - 1])
+    own = fits[better & (earned[fits] == table[c, m])]
+    first: Array = np.unique(taken[own], axis=0, return_index=True)[1]
+    return np.asarray(own[first])
+
+
 def placement(data: Data, proof: Data) -> tuple[int, Fraction]:
     """Return a lower bound on the number of split jobs of a round, given the configurations in the certificate.
 
@@ -172,6 +273,8 @@ def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Arra
 register("synergy.queue", progress, reads=("slot_s", "prices"))
 for name in ("free", "ideal", "oracle"):
     register(f"synergy.{name}", progress, reads=("slot_s", "prices", "round"))
+register("synergy.fair", on_servers, reads=("slot_s", "charges", "steps", "round"))
+register("synergy.round", on_servers, reads=("slot_s", "charges", "steps"))
 register("synergy.placement", placement, reads=("slot_s", "prices", "round", "held", "worth"))
 for name, bound in {"makespan": last_end, "run": completion, "p99": percentile}.items():
     register(f"synergy.{name}", partial(seconds, SensitiveFleet, bound), READS[bound], simulated=True)

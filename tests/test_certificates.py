@@ -65,7 +65,7 @@ METHODS = (
     *("oef.efficiency", "oef.noncooperative", "oef.sharing_incentive", "oef.cooperative"),
     *("rigid.bound?objective=weighted", "rigid.intervals", "rigid.starts"),
     *("synergy.hetero.lp1", "synergy.lp1.free", "synergy.lp1.queue"),
-    *("synergy.jct", "synergy.jct_p99", "synergy.makespan_fluid"),
+    *("synergy.jct", "synergy.jct_p99", "synergy.makespan_fluid", "synergy.servers", "synergy.servers.queue"),
     *("zhou.ps.fluid", "zhou.ra.fluid", "zhou.ps.intervals", "zhou.ra.intervals", "zhou.ps.columns", "zhou.ra.columns"),
     *("zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight", "zhou.ps.mincost", "zhou.ra.mincost"),
 )

@@ -132,7 +132,8 @@ def test_every_field_may_have_any_value() -> None:
 
 PAPERS = (
     *(("paper/oef-eq1", method) for method in ("oef.cooperative", "oef.noncooperative", "oef.sharing_incentive")),
-    *(("paper/synergy-example", f"synergy.{name}") for name in ("lp1.free", "lp1.queue", "jct", "makespan_fluid")),
+    *(("paper/synergy-example", f"synergy.{name}") for name in ("lp1.free", "lp1.queue", "jct", "servers")),
+    *(("paper/synergy-example", f"synergy.{name}") for name in ("makespan_fluid", "servers.queue")),
     *(("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", f"zhou.{kind}.columns") for kind in ("ps", "ra")),
     ("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", "zhou.ps.fluid"),
     ("paper/walkthrough", "admission.columns"),

@@ -15,16 +15,19 @@ from moldable_schedules import arrays_of
 from numpy.typing import NDArray
 from zhou_solved import BOTH, architecture, run
 
-from schedgap import instances
+from schedgap import instances, models
+from schedgap.certificates import certified
 from schedgap.harness.check import judge
 from schedgap.instances.arrays import SLACK, Array
 from schedgap.instances.moldable.options import largest
+from schedgap.instances.random_instances import RANDOM
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule
 from schedgap.models.engine.fluid import single_machine
 from schedgap.models.engine.fluid._kernels import curves
-from schedgap.models.engine.solve import build, solve
+from schedgap.models.engine.solve import Seed, SolveOptions, build, solve
+from schedgap.models.provers.registry import prove
 from schedgap.models.zhou import fluid
 
 
@@ -211,3 +214,27 @@ def test_bounds_and_the_checker_agree_on_what_fits(cpus: float, slots: int) -> N
         assert (verdict.violations == ()) == (needed >= slots), verdict.violations
     for method in ("fluid", "intervals", "offline", "columns"):
         assert run(f"zhou.ra.{method}", view).solution.bound == pytest.approx(1 + slots), method
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_schedule_of_jobs_that_may_be_interrupted(seed: int) -> None:
+    """It is as good as the best one without interruptions, and no worse than a known one with them."""
+    view = zhou.view(RANDOM.get("zhou").draw(np.random.default_rng(seed)))
+    for arch in BOTH:
+        if view.architectures[arch].reason:
+            continue
+        spec = models.get(f"zhou.{arch}.interrupted")
+        outcome = spec.run(view, SolveOptions(nodes=20))
+        verdict = judge(view.instance, outcome.decision, spec.problem)
+        assert verdict.violations == ()
+        assert verdict.objective == pytest.approx(outcome.solution.objective)
+        whole = models.get(f"zhou.{arch}.columns").run(view, SolveOptions(nodes=20)).solution
+        assert verdict.objective == pytest.approx(whole.objective)
+        assert outcome.solution.bound <= verdict.objective * (1 + 1e-9)
+        proof = prove(spec.problem, view, outcome, SolveOptions())
+        if proof is not None:
+            least = certified(proof | {"problem": spec.problem}, view.instance.plain)
+            assert least == pytest.approx(outcome.solution.bound, rel=1e-6)
+        known = Seed("known", "a better one", verdict.objective * 0.9)
+        again = spec.run(view, SolveOptions(nodes=1, seeds=[known]))
+        assert (again.decision, again.solution.objective) == (known.decision, known.objective)

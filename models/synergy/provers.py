@@ -17,6 +17,7 @@ from schedgap.models.registry import Outcome
 from schedgap.models.synergy.configurations import capacity, units
 from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.jct import run_of
+from schedgap.models.synergy.servers import ServerPrices
 from schedgap.models.synergy.throughput import FLOORED, OPEN, QUEUED, WITH_ORACLE, RoundRule, choices
 
 
@@ -45,6 +46,20 @@ def rounds(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions, *
     return proof if rule.queue else proof | {"round": [view.workload.ids[j] for j in view.runnable]}
 
 
+def on_servers(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions) -> Content:
+    """Return charges of jobs that prove a bound on the progress of a round on servers, and the steps of pricing."""
+    prices: ServerPrices = outcome.evidence
+    pricing = prices.pricing
+    group, jobs = pricing.chosen.classes, pricing.rule.jobs(view)
+    largest = np.abs(prices.charge).max(initial=pricing.gain.max(initial=0.0))
+    unit = unit_of(float((pricing.most.sum() + pricing.rooms.gpus.max()) * largest))
+    charge = np.zeros(view.size)
+    charge[group.jobs] = np.repeat(whole(prices.charge, unit), group.count)
+    proof: Content = {"unit": unit, "slot_s": view.slot_s, "steps": pricing.steps.tolist()}
+    proof["charges"] = listed(charge[jobs])
+    return proof if pricing.rule.queue else proof | {"round": [view.workload.ids[j] for j in jobs]}
+
+
 def of_rounds(view: synergy.SynergyView) -> Array:
     """Return the GPUs, CPUs and memory of each type."""
     return capacity(view).ravel()
@@ -64,6 +79,8 @@ RULES = {synergy.IDEAL: FLOORED, synergy.FREE: OPEN, synergy.QUEUE: QUEUED, syne
 
 for problem, rule in RULES.items():
     PROVERS.register(ProverSpec(problem.id, partial(rounds, rule=rule)))
+for problem in (synergy.FAIR, synergy.ROUND):
+    PROVERS.register(ProverSpec(problem.id, on_servers))
 PROVERS.register(ProverSpec(synergy.MAKESPAN.id, last_round))
 PROVERS.register(ProverSpec(synergy.RUN.id, partial(mean, there=of_rounds)))
 PROVERS.register(ProverSpec(synergy.P99.id, partial(percentile, there=of_rounds, unit_s=SECONDS)))

@@ -103,7 +103,8 @@ def _implied(view: ZhouView, arch: str, weight: bool) -> tuple[float, bool]:
     return moldable_schedules((weighing if weight else completing)(view.architectures[arch]))
 
 
-def _too_large(view: ZhouView, arch: str) -> str | None:
+def beyond(view: ZhouView, arch: str) -> str | None:
+    """Return the reason why column generation is left to the user, or ``None``."""
     a = view.architectures[arch]
     return None if a.reason else too_large(a.size, a.machines, _slots(a))
 
@@ -117,7 +118,7 @@ for _arch in ARCHITECTURES:
             source=f"Zhou et al. §5.1, the schedules of (8) and (17), objective of {_equations}",
             procedure=partial(columns, arch=_arch, weight=_weight),
             skip=skip(_arch),
-            too_large=partial(_too_large, arch=_arch),
+            too_large=partial(beyond, arch=_arch),
             parameters=(SEEDED,),
             implied=partial(_implied, arch=_arch, weight=_weight),
         )(partial(build_master, arch=_arch, weight=_weight))

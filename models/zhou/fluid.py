@@ -281,7 +281,7 @@ def by_intervals(view: ZhouView, options: SolveOptions, name: str) -> Outcome:
     return tightest.outcome(began, -1, lambda least: least * (1 - ROUNDING))  # work is rounded
 
 
-def _build_intervals(view: ZhouView, name: str) -> pyo.ConcreteModel:
+def build_by_intervals(view: ZhouView, name: str) -> pyo.ConcreteModel:
     r"""Build the fluid relaxation over intervals, restricted to the columns that column generation made.
 
     - :math:`i`: intervals of :math:`|i|` slots, the last one without end; :math:`k, r`: classes, resources.
@@ -323,4 +323,4 @@ for _name in ARCHITECTURES:
         source="Fluid relaxation over intervals of time, by column generation",
         procedure=partial(by_intervals, name=_name),
         skip=skip(_name),
-    )(partial(_build_intervals, name=_name))
+    )(partial(build_by_intervals, name=_name))

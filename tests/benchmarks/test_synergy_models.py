@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
+import numpy as np
 import pytest
+from synergy_rounds import best_on_servers
 
 from schedgap import instances, models
-from schedgap.instances.random_instances.synergy import mix, pipelines, servers
+from schedgap.harness.check.registry import judge_asked
+from schedgap.instances.random_instances.synergy import draw, mix, pipelines, servers
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import SynergyView
 from schedgap.models.engine.solve import SolveOptions, Times
 
 Make = Callable[..., Instance]
+COUNT = int(os.environ.get("BENCH_INSTANCES", "1000"))
 FAMILIES = [pytest.param(mix, id="catalogue"), pytest.param(pipelines, id="pipelines")]
 
 
@@ -85,3 +90,29 @@ def test_growth_of_the_bound_on_the_run(bench) -> None:  # type: ignore[no-untyp
     seconds = [bench.reference(lambda v=v: spec.run(v)) for v in views[:-1]]
     seconds.append(bench.time(lambda: spec.run(views[-1])))
     bench.growth("bound on the mean completion time over jobs", sizes, seconds)
+
+
+@pytest.mark.parametrize("name", ["servers", "servers.queue"])
+def test_rounds_on_servers_against_brute_force(bench, name: str) -> None:  # type: ignore[no-untyped-def]
+    """On 1,000 random instances, no round is better than the bound, and how many optima and tight bounds there are."""
+    spec, rng, fair = models.get(f"synergy.{name}"), np.random.default_rng(11), name == "servers"
+    tried, found, tight, wrong = 0, 0, 0, []
+
+    def run() -> None:
+        nonlocal tried, found, tight
+        for number in range(COUNT):
+            view = synergy.view(draw(rng, jobs=3, chips=("V100", "K80")[: 1 + number % 2]))
+            outcome = spec.run(view)
+            best = best_on_servers(view, view.runnable if fair else view.queue, fair)
+            value, bound = outcome.solution.objective, outcome.solution.bound
+            verdict = judge_asked(view, outcome.decision, spec.problem, ())
+            tried += 1
+            found += value >= best * (1 - 1e-6)
+            tight += bound <= best * (1 + 1e-6)
+            if verdict.violations or not value * (1 - 1e-6) <= best <= bound * (1 + 1e-6):
+                wrong.append(f"number {number}: {value}, {best}, {bound}, {verdict.violations[:1]}")
+
+    seconds = bench.time(run, rounds=1)
+    note = f"{found} of {tried} optima found, {tight} bounds tight" + "".join(f"; {said}" for said in wrong[:5])
+    bench.line(f"synergy.{name}: rounds on servers against brute force", seconds, None, "all", note)
+    assert not wrong
