@@ -66,6 +66,7 @@ METHODS = (
     *("rigid.bound?objective=weighted", "rigid.intervals", "rigid.starts"),
     *("synergy.hetero.lp1", "synergy.lp1.free", "synergy.lp1.queue"),
     *("synergy.jct", "synergy.jct_p99", "synergy.makespan_fluid", "synergy.servers", "synergy.servers.queue"),
+    "synergy.jct_intervals",
     *("zhou.ps.fluid", "zhou.ra.fluid", "zhou.ps.intervals", "zhou.ra.intervals", "zhou.ps.columns", "zhou.ra.columns"),
     *("zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight", "zhou.ps.mincost", "zhou.ra.mincost"),
 )
@@ -74,7 +75,7 @@ METHODS = (
 CROWDED = "gen/20jobs"
 IN_A_CROWD = (
     *("zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight", "gavel.jct", "zhou.ps.intervals", "zhou.ra.intervals"),
-    *("gavel.jct_p99", "gavel.jct_p99_copies"),
+    *("gavel.jct_p99", "gavel.jct_p99_copies", "synergy.jct_intervals"),
     *("hadar.fluid", "hadar.fluid.complete", "hadar.fluid.forked"),
     *("rigid.bound?objective=weighted", "rigid.intervals", "rigid.starts"),
 )

@@ -14,6 +14,7 @@ from synergy_rounds import best_on_servers
 from schedgap import instances, models
 from schedgap.certificates import RefusedError, certified
 from schedgap.harness.check import judge
+from schedgap.heuristics import HEURISTICS, Context
 from schedgap.instances.views import synergy
 from schedgap.instances.views.synergy import SynergyView
 from schedgap.models.engine.solve import Seed, Session, SolveOptions, build, solve
@@ -84,6 +85,7 @@ def test_the_statement_and_the_arrays_are_one_program() -> None:
     view = synergy.view(mix(6, [servers(2, gpus=4, cpus=12.0, memory_gb=250.0)], seed=3))
     for rule in (FLOORED, QUEUED):
         columns = ServerColumns(ServerPricing(view, rule))
+        columns.add_shares(view)
         columns.priced(SolveOptions())
         form, _ = columns.program()
         model = build(build_servers, view, rule)
@@ -151,6 +153,18 @@ def test_a_gang_is_split_where_that_is_better() -> None:
     assert sorted(np.bincount(decision.job).tolist()) == [1, 1, 2]
 
 
+def test_a_round_with_three_gangs_on_servers_of_two_gpus() -> None:
+    """Gangs of 3, 2 and 2 GPUs have to share servers; a round with their shares is always among the columns."""
+    table = matrix((1.0, 4.0), (20.0, 50.0), [[1.0, 1.0], [1.0, 1.5]])
+    jobs = [job(gpus=gpus, rates={"V100": 1.0}, sensitivity=table) for gpus in (3, 2, 3)]
+    view = synergy.view(instance(jobs, [servers(4, gpus=2, cpus=8.0, memory_gb=100.0)]))
+    columns = ServerColumns(ServerPricing(view, FLOORED))
+    columns.add_shares(view)
+    form, _ = columns.program()
+    assert Session(form, SolveOptions()).run().objective == pytest.approx(3.0)
+    assert proved(view, "synergy.servers")[0] == pytest.approx(best_on_servers(view, view.runnable, True))
+
+
 def test_a_certificate_with_a_changed_number_proves_less_or_nothing() -> None:
     view = synergy.view(instances.load("gen/50jobs"))
     for method, problem in PROBLEMS.items():
@@ -180,3 +194,25 @@ def test_a_certificate_with_a_changed_number_proves_less_or_nothing() -> None:
         ):
             with pytest.raises(RefusedError):
                 certified(proof | wrong, view.instance.plain)
+
+
+@given(small(jobs=5, chips=("V100", "K80"), arrivals=(0.0, 200.0, 900.0)))
+@settings(max_examples=25)
+def test_prices_over_time_bound_every_run(case: instances.Instance) -> None:
+    view = synergy.view(case)
+    outcome = models.get("synergy.jct_intervals").run(view)
+    proof = prove("synergy.run", view, outcome, SolveOptions())
+    assert proof is not None
+    bound = certified(proof | {"problem": "synergy.run"}, case.plain)
+    assert bound == pytest.approx(outcome.solution.bound, rel=1e-6, abs=1e-6)
+    for method in ("synergy.tune.srtf", "synergy.greedy.fifo", "synergy.refill.fifo"):
+        decision = HEURISTICS.get(method).run(view, Context(np.random.default_rng(0), models.oracle))
+        verdict = judge(case, decision, "synergy.run")
+        assert verdict.violations == ()
+        assert bound <= verdict.objective * (1 + 1e-9)
+
+
+def test_prices_over_time_are_tighter_than_one_machine() -> None:
+    view = synergy.view(instances.load("gen/200jobs"))
+    machine, prices = (models.get(f"synergy.{name}").run(view).solution.bound for name in ("jct", "jct_intervals"))
+    assert prices > 1.005 * machine

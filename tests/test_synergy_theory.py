@@ -471,6 +471,7 @@ def test_no_schedule_is_faster_than_the_bound(given_jobs: list[tuple[int, int, f
     best = best_run(view, 14)
     assume(best < math.inf)
     assert jct_bound(view) <= best * (1 + 1e-9)
+    assert models.get("synergy.jct_intervals").run(view).solution.bound <= best * (1 + 1e-9)
 
 
 def test_the_bound_is_reached_where_nobody_waits() -> None:

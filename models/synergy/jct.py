@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from schedgap.instances import clock
 from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.views.synergy import MAKESPAN, P99, RUN, SynergyView
 from schedgap.models.engine.fluid import percentile, single_machine
+from schedgap.models.engine.fluid.intervals import completing, completion_edges, least_completion, stated
 from schedgap.models.engine.fluid.single_machine import INTERVALS, FluidJobs, Ways, closed_form
 from schedgap.models.engine.solve import SolveOptions, counted
-from schedgap.models.registry import Outcome
+from schedgap.models.registry import Outcome, model
 from schedgap.models.simulated import bounds_simulations
 from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
 
@@ -117,6 +119,42 @@ def build_intervals(
     )
 
 
+def by_intervals(view: SynergyView, options: SolveOptions) -> Outcome:
+    """Bound the mean completion time, in seconds, by column generation over intervals of time.
+
+    See Also
+    --------
+    schedgap.models.engine.fluid.intervals : the proof.
+    """
+    began, jobs = clock.now(), view.possible
+    arrived_s = float(view.workload.arrival_s[jobs].sum())
+    tightest = least_completion(run_of(view), 0.0, options)
+    return tightest.outcome(began, -1, lambda least: (least - arrived_s) / len(jobs))
+
+
+def build_by_intervals(view: SynergyView) -> pyo.ConcreteModel:
+    r"""Build the fluid relaxation over intervals, restricted to the columns that column generation made.
+
+    - :math:`i`: intervals of :math:`|i|` seconds, the last one without end; :math:`r`: GPUs, CPUs and memory by type.
+    - :math:`s \in S_j'`: columns of j: an interval in which j completes, and the fractions of its work that it does in
+      each interval, by some choice of configurations.
+    - :math:`c_s`: lower bound on the completion time of any schedule that does these fractions and completes there.
+    - :math:`f_{s,i,r}`: use of resource r by these fractions in interval i, in seconds of all of it.
+    - ``x`` :math:`x_{j,s} \ge 0`: share of column s.
+
+    .. math:: \max -\sum_j \sum_{s \in S_j'} c_s \cdot x_{j,s}
+    .. math:: \sum_j \sum_{s \in S_j'} f_{s,i,r} \cdot x_{j,s} \le |i| \quad \forall i, r \label{within}
+    .. math:: \sum_{s \in S_j'} x_{j,s} = 1 \quad \forall j \label{once}
+
+    The bound is its negative, less the arrivals, per job.
+
+    Duals: prices of every resource in every interval. At any prices, the least costs of the jobs, found by a greedy
+    choice of intervals, less the price of all capacity are a bound (:mod:`schedgap.models.engine.fluid.intervals`).
+    """
+    run = run_of(view)
+    return stated(completing(run, 0.0, completion_edges(run, 0.0)))
+
+
 def bound_p99(view: SynergyView, options: SolveOptions) -> Outcome:
     """Bound the 99th percentile of completion times, in seconds; see :mod:`schedgap.models.engine.fluid.percentile`."""
     since = view.workload.arrival_s[view.possible]
@@ -143,6 +181,15 @@ bounds_simulations(
     procedure=bound,
     example="paper/synergy-example",
 )(build_intervals)
+
+model(
+    "synergy.jct_intervals",
+    problem=RUN.id,
+    kind="bound",
+    source="Fluid relaxation over intervals of time, with weights on Synergy's resources, by column generation",
+    procedure=by_intervals,
+    example="paper/synergy-example",
+)(build_by_intervals)
 
 bounds_simulations(
     "synergy.jct_p99",

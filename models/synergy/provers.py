@@ -65,6 +65,17 @@ def of_rounds(view: synergy.SynergyView) -> Array:
     return capacity(view).ravel()
 
 
+def mean_of_run(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions) -> Content | None:
+    """Return multipliers that prove a bound on the mean completion time, with intervals in rounds instead of seconds.
+
+    Prices are per round of all of a resource and count completion times in rounds, so they are the same.
+    """
+    content = mean(view, outcome, options, there=of_rounds)
+    if content is not None and "edges" in content:
+        content["edges"] = [edge / view.slot_s for edge in content["edges"]]
+    return content
+
+
 def last_round(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions) -> Content | None:
     """Return prices of GPUs, CPUs and memory, and of the longest job, that prove a bound on Synergy's makespan."""
     if outcome.solution.row_duals is None:
@@ -82,5 +93,5 @@ for problem, rule in RULES.items():
 for problem in (synergy.FAIR, synergy.ROUND):
     PROVERS.register(ProverSpec(problem.id, on_servers))
 PROVERS.register(ProverSpec(synergy.MAKESPAN.id, last_round))
-PROVERS.register(ProverSpec(synergy.RUN.id, partial(mean, there=of_rounds)))
+PROVERS.register(ProverSpec(synergy.RUN.id, mean_of_run))
 PROVERS.register(ProverSpec(synergy.P99.id, partial(percentile, there=of_rounds, unit_s=SECONDS)))

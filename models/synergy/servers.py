@@ -231,6 +231,31 @@ class ServerColumns:
         self.columns.update(dict.fromkeys(columns))
         return len(self.columns) - before
 
+    def add_shares(self, view: SynergyView) -> None:
+        """Add the columns of a round in which jobs have no more than their shares, server after server.
+
+        With these, the integer program has a solution if every job has to run.
+        """
+        p, columns = self.pricing, list[Column]()
+        jobs, types = view.pick(self.pricing.rule.jobs(view).tolist())
+        group, held = p.chosen.classes, p.chosen.held
+        owner = dict(
+            zip(group.jobs.tolist(), np.repeat(np.arange(len(group.count)), group.count).tolist(), strict=True)
+        )
+        for gpu_type in range(view.types):
+            waiting = list[int]()
+            for j in jobs[types == gpu_type].tolist():
+                kind = view.profiles.kind[j]
+                own = np.flatnonzero((p.chosen.owner == owner[j]) & (held.gpu_type[p.chosen.at] == gpu_type))
+                share = view.needs.share[kind, gpu_type] / view.workload.gpus[j] * (1 + SLACK / 2)
+                able = own[(p.amount[own, 1:] <= share).all(axis=1)]
+                waiting += [int(able[p.gain[able].argmax()])] * int(view.workload.gpus[j]) if able.size else []
+            for r in np.flatnonzero(p.rooms.gpu_type == gpu_type).tolist():
+                for _ in range(int(p.rooms.count[r])):
+                    parts, waiting = waiting[: int(p.rooms.gpus[r])], waiting[int(p.rooms.gpus[r]) :]
+                    columns.append((r, tuple(sorted(parts))))
+        self.add(columns)
+
     def entries(self) -> tuple[Ints, Ints, Array]:
         """Return the choices in columns as ``(x,)`` columns, choices and numbers of GPUs."""
         listed = [(c, q, n) for c, (_, parts) in enumerate(self.columns) for q, n in Counter(parts).items()]
@@ -360,6 +385,7 @@ def by_columns(view: SynergyView, options: SolveOptions, rule: RoundRule, *, see
     """
     began = clock.now()
     found = ServerColumns(pricing := ServerPricing(view, rule))
+    found.add_shares(view)
     prices = found.priced(options.since(began))
     rng = np.random.default_rng(options.seed)
     seeds = sorted(options.seeds if seeded else (), key=lambda seed: -seed.objective)
@@ -417,6 +443,7 @@ def build_servers(view: SynergyView, rule: RoundRule) -> pyo.ConcreteModel:
     Duals: none, because of the integers. Those of the relaxation are the prices.
     """
     found = ServerColumns(pricing := ServerPricing(view, rule))
+    found.add_shares(view)
     found.priced(SolveOptions())
     column, choice, gpus = found.entries()
     used = np.unique(choice).tolist()
@@ -459,7 +486,7 @@ def build_servers(view: SynergyView, rule: RoundRule) -> pyo.ConcreteModel:
 def too_large(view: SynergyView, rule: RoundRule) -> str | None:
     """Return the reason why a round is solved by columns of servers only on request, or ``None``."""
     work = ServerPricing(view, rule).work
-    return f"pricing takes {work:.1g} steps, more than {CELLS:.0g}" if work > CELLS else None
+    return f"pricing takes {work:,.0f} steps, more than {CELLS:,}" if work > CELLS else None
 
 
 def _register(name: str, rule: RoundRule, problem: Problem, what: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,6 +118,8 @@ GOALS = [
     *(Goal("gen/200jobs", model, 0.01, 60) for model in MOLDABLE),
     Goal("gen/200jobs", "hadar.forked.columns", 0.05, 60),
     *(Goal(f"gen/zhou-{arch}", f"zhou.{arch}.columns", 0.03, 120) for arch in ("ps", "ra")),
+    *(Goal("gen/200jobs", f"zhou.{arch}.interrupted", 0.05, 60) for arch in ("ps", "ra")),
+    *(Goal("gen/200jobs", f"synergy.{name}", 0.01, 60) for name in ("servers", "servers.queue")),
     Goal("gen/hadar-480", "hadar.p2.columns", 0.02, 60),
     Goal("gen/2000jobs", "hadar.p2.columns", 0.0005, 22),
     Goal(HUGE, "hadar.p2.columns", 0.01, 600, most_mb=8000),
@@ -131,20 +132,6 @@ def test_gaps_against_the_goals(bench, goal: Goal) -> None:  # type: ignore[no-u
     spec = models.get(goal.model)
     view = PAPERS.get(spec.paper).view(instances.load(goal.instance))
     reached(bench, goal, lambda: spec.run(view, SolveOptions(time_limit_s=goal.seconds)).solution)
-
-
-@pytest.mark.parametrize("arch", ["ps", "ra"])
-def test_gaps_of_interrupted_schedules(bench, arch: str) -> None:  # type: ignore[no-untyped-def]
-    """Measure the gap between a schedule without interruptions and a bound on schedules with them."""
-    view = PAPERS.get("zhou").view(instances.load("gen/200jobs"))
-    goal = Goal("gen/200jobs", f"zhou.{arch}.intervals", 0.05, 60)
-
-    def run() -> Any:
-        found = models.get(f"zhou.{arch}.columns").run(view, SolveOptions(time_limit_s=goal.seconds / 2)).solution
-        bound = models.get(goal.model).run(view, SolveOptions(time_limit_s=goal.seconds / 2)).solution
-        return replace(bound, objective=found.objective)
-
-    reached(bench, goal, run)
 
 
 def reached(bench: Any, goal: Goal, run: Callable[[], Any]) -> None:
