@@ -207,6 +207,75 @@ def test_leximin_equals_an_independent_computation(seed: int) -> None:
     assert verdict.objective == pytest.approx(least, rel=1e-7)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_water_filling_between_job_types_is_leximin_of_the_rows(seed: int) -> None:
+    view, spec = drawn(seed), models.get("oef.leximin?between=jobs")
+    outcome = spec.run(view)
+    assert judge(view.instance, outcome.decision, spec.problem, spec.claims).violations == ()
+    rows = matrix_view(view.speedups, view.capacity, view.weight)
+    single = models.oracle("oef.leximin", rows).devices
+    own, other = (efficiency(view.speedups, x) for x in (outcome.decision.devices, single))
+    assert own == pytest.approx(other, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_hierarchy_gives_a_tenant_s_weight_to_job_types_that_can_still_gain(seed: int) -> None:
+    view, spec = drawn(seed), models.get("oef.leximin?between=hierarchy")
+    devices = spec.run(view).decision.devices
+    assert judge(view.instance, Allocation(devices), spec.problem, spec.claims).violations == ()
+    assert efficiency(view.speedups, devices) == pytest.approx(hierarchy_by_saturation(view), rel=1e-6)
+
+
+def hierarchy_by_saturation(view: OefView) -> Array:
+    """Return the efficiencies of Gavel's hierarchical water filling by linear programs over rows and job types."""
+    n, k = view.speedups.shape
+    worth = np.hstack([ref.own(view.speedups, n * k), np.zeros((n, 1))])
+    done = np.full(n, np.nan)
+
+    def most(cost: Array, rate: Array, least: Array) -> float:
+        rows = -worth.copy()
+        rows[:, -1] = rate
+        return float(cost @ ref.lp(view.speedups, view.capacity, cost, (rows, -least * (1 - 1e-10))))
+
+    while np.isnan(done).any():
+        free = np.isnan(done)
+        whole_weight = np.bincount(view.owner, view.weight)[view.owner]
+        rate = (
+            view.split_efficiency
+            * whole_weight
+            / np.maximum(np.bincount(view.owner, view.weight * free)[view.owner], 1e-300)
+        )
+        rate[~free] = 0.0
+        z = most(np.eye(n * k + 1)[-1], rate, np.where(free, 0.0, done))
+        now = np.where(free, z * rate, done)
+        for l in np.flatnonzero(free):
+            if most(worth[l], np.zeros(n), now) <= now[l] * (1 + 1e-7):
+                done[l] = now[l]
+    return done
+
+
+PROGRAMS = ("oef.efficiency", "oef.noncooperative", "oef.sharing_incentive", "oef.cooperative", "oef.cooperative.full")
+
+
+@given(views(weighted=True), st.sampled_from(PROGRAMS), st.randoms(use_true_random=False))
+@settings(max_examples=30)
+def test_ties_broken_by_leximin_are_optimal_and_unique(view: OefView, name: str, random: Any) -> None:
+    """No order of tenants changes a gain, and no other optimum is better for the worst-off."""
+    view = matrix_view(np.round(view.speedups), view.capacity)  # whole numbers have many optima
+    spec = models.get(f"{name}?ties=leximin")
+    outcome, first = spec.run(view), models.get(name).run(view)
+    assert judge_asked(view, outcome.decision, spec.problem, spec.claims).violations == ()
+    own, before = (efficiency(view.speedups, one.decision.devices) for one in (outcome, first))
+    assert own.sum() == pytest.approx(before.sum(), rel=1e-7)
+    sorted_gains = [np.sort(e / view.split_efficiency) for e in (own, before)]
+    ahead = np.flatnonzero(np.abs(sorted_gains[0] - sorted_gains[1]) > 1e-6)
+    assert not len(ahead) or sorted_gains[0][ahead[0]] > sorted_gains[1][ahead[0]]
+    order = random.sample(range(view.size), view.size)
+    turned = matrix_view(view.speedups[order], view.capacity)
+    again = efficiency(turned.speedups, spec.run(turned).decision.devices)
+    assert again == pytest.approx(own[order], rel=1e-6, abs=1e-6)
+
+
 def test_the_checker_of_leximin_says_who_could_have_more() -> None:
     instance = tenants({"u1": [[1, 2]], "u2": [[1, 3]], "u3": [[1, 4]]}, [1, 1])
     best = models.oracle("oef.leximin", PAPERS.get("oef").view(instance))

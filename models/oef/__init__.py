@@ -16,7 +16,9 @@ All programs share the capacity rows:
 The dual of a capacity row is the price of a type: one more device of it adds at most that much to the objective.
 
 *Ties.* The paper takes any optimum. If several optima differ in the allocations of single tenants, the one with the
-largest second objective is returned (:func:`.printed.assortative`): fast types go to large speedups. In (9) every
+largest second objective is returned (:func:`.printed.assortative`): fast types go to large speedups. This is an
+assumption; with ``ties=leximin`` it is the one in which the worst-off tenant is as well off as possible, then the
+next (:func:`.leximin.breaking_ties`), in which the gains of all tenants are unique. In (9) every
 tenant's efficiency is the same in all optima; the gain of a tenant that lies is not, see
 :func:`.printed.least_over_optima`.
 
@@ -27,7 +29,11 @@ should be :math:`w_l^j`: as printed, u1 of (6) would need 2.625, and has 1.5.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
+
+import pyomo.environ as pyo
 
 from schedgap.instances.discovery import import_submodules
 from schedgap.instances.parameters import Parameter
@@ -35,9 +41,9 @@ from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, LEAST, NA
 from schedgap.models.oef import printed
 from schedgap.models.oef.first_order import by_first_order
 from schedgap.models.oef.lazy import cooperative
-from schedgap.models.oef.leximin import build_least_gain, build_leximin, leximin
+from schedgap.models.oef.leximin import BETWEEN, TIES, breaking_ties, build_least_gain, build_leximin, leximin
 from schedgap.models.oef.market import build_nash, nash
-from schedgap.models.registry import model
+from schedgap.models.registry import model, solve_built
 
 FULL_LIMIT = 150
 """Tenants up to which the full envy-free LP (n(n−1) rows) runs by default: about a second."""
@@ -62,17 +68,38 @@ program = partial(model, problem=ALLOCATION.id, decode=printed.decode, method="s
 fair = partial(program, problem=SHARING.id, claims=("sharing_incentive",))
 unenvied = partial(program, problem=ENVY_FREE.id, claims=("envy_free", "sharing_incentive"))
 
-program("oef.efficiency", source="OEF §2.3.2, eq. (4)")(printed.build_efficiency)
-program("oef.noncooperative", source="OEF §4.2.1, eq. (9)", problem=EQUAL.id, claims=("equal_efficiency",))(
-    printed.build_noncooperative
+
+def tied(build: Callable[[OefView], pyo.ConcreteModel]) -> dict[str, Any]:
+    """Return the fields of a linear program whose ties are a parameter."""
+    return {
+        "procedure": partial(breaking_ties, build, partial(solve_built, build, printed.decode)),
+        "parameters": (TIES,),
+    }
+
+
+program("oef.efficiency", source="OEF §2.3.2, eq. (4)", **tied(printed.build_efficiency))(printed.build_efficiency)
+program(
+    "oef.noncooperative",
+    source="OEF §4.2.1, eq. (9)",
+    problem=EQUAL.id,
+    claims=("equal_efficiency",),
+    **tied(printed.build_noncooperative),
+)(printed.build_noncooperative)
+fair("oef.sharing_incentive", source="OEF §3.1, eq. (8), Theorem 3.3", **tied(printed.build_sharing_incentive))(
+    printed.build_sharing_incentive
 )
-fair("oef.sharing_incentive", source="OEF §3.1, eq. (8), Theorem 3.3")(printed.build_sharing_incentive)
 unenvied(
-    "oef.cooperative", source="OEF §4.2.2, eq. (10), Theorem 5.1; equals merged, lazy rows", procedure=cooperative
+    "oef.cooperative",
+    source="OEF §4.2.2, eq. (10), Theorem 5.1; equals merged, lazy rows",
+    procedure=cooperative,
+    parameters=(TIES,),
 )(printed.build_cooperative)
-unenvied("oef.cooperative.full", source="OEF §4.2.2, eq. (10), all n(n−1) rows", too_large=_full_is_large)(
-    printed.build_cooperative
-)
+unenvied(
+    "oef.cooperative.full",
+    source="OEF §4.2.2, eq. (10), all n(n−1) rows",
+    too_large=_full_is_large,
+    **tied(printed.build_cooperative),
+)(printed.build_cooperative)
 unenvied(
     "oef.cooperative.first_order",
     source="OEF §4.2.2, eq. (10); PDHG with restarts (Lu and Yang 2024), settled by premiums",
@@ -96,6 +123,7 @@ program(
     kind="baseline",
     procedure=leximin,
     claims=("leximin", "sharing_incentive"),
+    parameters=(BETWEEN,),
 )(build_leximin)
 fair("oef.maxmin", source="OEF §2.3.3, max-min fairness", kind="baseline")(printed.build_maxmin)
 fair(

@@ -18,6 +18,7 @@ from schedgap.instances.views.oef import Allocation, OefView, merged
 from schedgap.models.engine.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
 from schedgap.models.engine.solve.form import StandardForm
 from schedgap.models.oef.envy import Envy, envied, neighbours, parts, settled
+from schedgap.models.oef.leximin import breaking_ties
 from schedgap.models.oef.printed import Constraints, build_cooperative, build_fair, decode
 from schedgap.models.registry import Outcome, solve_built, total
 
@@ -28,15 +29,19 @@ ENVY_TOLERANCE = 1e-9
 """Largest envy, as a fraction of the tenant's efficiency with an equal split, at which a row counts as satisfied."""
 
 
-def cooperative(view: OefView, options: SolveOptions) -> Outcome:
+def cooperative(view: OefView, options: SolveOptions, *, ties: str = "assortative") -> Outcome:
     """Solve (10) as printed for few tenants; otherwise merge equal tenants and add rows (10c) when violated.
 
     Few of the rows are needed; the reported sizes are those of the full program. Merging helps with real traces, which
     have many tenants and few models: the 567 virtual tenants of 20,000 Philly jobs have 53 different rows of speedups.
     """
-    if view.size <= PRINTED_LIMIT:
-        return solve_built(build_cooperative, decode, view, options)
-    return merged_cooperative(view, options)
+
+    def solved(v: OefView, options: SolveOptions) -> Outcome:
+        if v.size <= PRINTED_LIMIT:
+            return solve_built(build_cooperative, decode, v, options)
+        return merged_cooperative(v, options)
+
+    return breaking_ties(build_cooperative, solved, view, options, ties=ties)
 
 
 def merged_cooperative(view: OefView, options: SolveOptions) -> Outcome:

@@ -1,23 +1,28 @@
 """Leximin: the worst-off tenant is as well off as possible, then the next, by linear programs, level by level.
 
-The gains of leximin are unique: the set of gains that can be reached is convex. Every program finds the next level and,
-by its multipliers, tenants that have no more than this level in any of its optima; these keep it. As each level uses up
-types for all who are above it, there are few levels.
+The gains of leximin are unique, as the set of gains that can be reached is convex. Every program finds the next level
+and, by its multipliers, tenants that have no more than this level in any of its optima; these keep it. As each level
+uses up types for all who are above it, there are few levels.
+
+*Ties.* The same programs break the ties of any linear program here: with its rows, and with a total that is optimal,
+they find the optimum in which the worst-off tenant is as well off as possible, then the next (:func:`breaking_ties`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, OefView, kinds, whole
-from schedgap.models.engine.solve import SolveOptions, counted
+from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.parameters import Parameter
+from schedgap.instances.views.oef import SHARING, Allocation, OefView, kinds, whole
+from schedgap.models.engine.solve import Solution, SolveOptions, counted
 from schedgap.models.engine.statements import grouped
 from schedgap.models.oef.printed import decode, maximise_efficiency, shares
 from schedgap.models.provers.rounding import duals
@@ -27,7 +32,39 @@ BINDS = 1e-9
 """A row binds if its multiplier, times the tenant's efficiency with an equal split, is more; they add up to 1."""
 
 ROUNDED = 1 - 1e-9
-"""Levels are kept up to this factor, so that rounding errors make no program infeasible."""
+"""Levels and totals are kept up to this factor, so that rounding errors make no program infeasible."""
+
+Between = Literal["tenants", "jobs", "hierarchy"]
+
+BETWEEN = Parameter(
+    "between",
+    "who has a level: tenants as a whole; job types, as in Gavel's water filling; or job types that share what is due "
+    "to their tenant with those of its job types that can still gain, as in Gavel's hierarchical policy",
+    choices=("tenants", "jobs", "hierarchy"),
+    changes={
+        "jobs": {"problem": SHARING.id, "claims": ("leximin", "sharing_incentive")},
+        "hierarchy": {"problem": SHARING.id, "claims": ("sharing_incentive",)},
+    },
+)
+
+TIES = Parameter(
+    "ties",
+    "which of several optima: fast types to large speedups, or the one in which the worst-off tenant is as well off as "
+    "possible, then the next; the paper does not say",
+    choices=("assortative", "leximin"),
+)
+
+
+class Sharers(NamedTuple):
+    """Who has a level: the sharer `of` each row ``(v,)``, and the efficiency ``(sharers,)`` that counts as 1."""
+
+    of: Ints
+    unit: Array
+
+
+def of_tenants(view: OefView) -> Sharers:
+    """Return tenants as a whole, who count in equal splits."""
+    return Sharers(view.owner, whole(view)[0].split_efficiency)
 
 
 def build_least_gain(view: OefView) -> pyo.ConcreteModel:
@@ -45,24 +82,11 @@ def build_least_gain(view: OefView) -> pyo.ConcreteModel:
 
     Duals: those of the rows, times :math:`e_t`, add up to 1; tenants without one may have more.
     """
-    m = shares(view)
-    seen, _ = whole(view)
-    m.WHOLE = pyo.RangeSet(0, seen.size - 1)
-    m.OWN = pyo.Set(m.WHOLE, initialize=grouped(zip(view.owner.tolist(), range(view.size), strict=True)))
-    m.e = pyo.Param(m.WHOLE, initialize=seen.split_efficiency.tolist())
-    m.z = pyo.Var(domain=pyo.NonNegativeReals)
-
-    @m.Constraint(m.WHOLE)
-    def at_least(m: Any, t: int) -> Any:
-        return sum(m.w[l, j] * m.x[l, j] for l in m.OWN[t] for j in m.TYPES) - m.e[t] * m.z >= 0
-
-    counted(m, ((m.at_least[t], seen.split_efficiency[t]) for t in range(seen.size)))
-    m.least = pyo.Objective(rule=lambda m: m.z, sense=pyo.maximize)
-    return m
+    return with_levels(shares(view), of_tenants(view))
 
 
-def build_leximin(view: OefView, kept: Array | None = None) -> pyo.ConcreteModel:
-    r"""Build the program of the next level of leximin, if some tenants keep theirs.
+def build_leximin(view: OefView, *, between: Between = "tenants") -> pyo.ConcreteModel:
+    r"""Build the first program of leximin; the next ones have rows for levels that are known.
 
     - :math:`t`: tenants as a whole; :math:`l \in t`: the rows of t, one for each of its job types.
     - :math:`F`: tenants whose level :math:`z_t` is known, none in the first program; :math:`e_t`: efficiency of t with
@@ -76,52 +100,166 @@ def build_leximin(view: OefView, kept: Array | None = None) -> pyo.ConcreteModel
     Duals: a tenant whose row of z has a multiplier has this level in every optimum, and joins F. The programs end when
     all tenants have a level.
 
-    *Ties.* Gains are unique. Of the allocations with these gains, the one with the largest second objective is
-    returned, as in all linear programs here.
+    *Job types* (``between=jobs``) may have levels of their own: each row is then a tenant of its part of the weight.
+    This is Gavel's water filling, without its limit of one device per job. In a ``hierarchy``, a tenant's weight is
+    divided equally among those of its job types that have no level yet; levels count in efficiencies with an equal
+    split by these weights. Gavel (§4.3) does so for organisations and their jobs.
+
+    *Ties.* Gains are unique. Of the allocations with these gains, the one with the largest total efficiency and then
+    the largest second objective is returned, as in all linear programs here.
     """
-    m = build_least_gain(view)
-    if kept is not None and (known := np.flatnonzero(np.isfinite(kept)).tolist()):
+    return with_levels(shares(view), of_tenants(view) if between == "tenants" else _of_rows(view, between, None))
+
+
+def _of_rows(view: OefView, between: Between, known: Bools | None) -> Sharers:
+    """Return the rows as sharers; in a hierarchy, they share their tenant's weight with others that are not `known`."""
+    unit = view.split_efficiency
+    if between == "hierarchy" and known is not None:
+        every, free = (np.bincount(view.owner, weight) for weight in (view.weight, view.weight * ~known))
+        unit = unit * (every / np.maximum(free, np.finfo(float).tiny))[view.owner]
+    return Sharers(np.arange(view.size), np.where(np.isfinite(unit), unit, view.split_efficiency))
+
+
+def with_levels(m: pyo.ConcreteModel, sharers: Sharers, kept: Array | None = None) -> pyo.ConcreteModel:
+    """Add z, the next level, to a model of shares, as its objective; `kept` ``(sharers,)`` are efficiencies or NaN."""
+    size = len(sharers.unit)
+    known = [] if kept is None else np.flatnonzero(~np.isnan(kept)).tolist()
+    m.SHARERS = pyo.Set(initialize=sorted(set(range(size)) - set(known)))
+    m.OWN = pyo.Set(
+        pyo.RangeSet(0, size - 1), initialize=grouped(zip(sharers.of.tolist(), range(len(sharers.of)), strict=True))
+    )
+    m.e = pyo.Param(pyo.RangeSet(0, size - 1), initialize=sharers.unit.tolist())
+    m.z = pyo.Var(domain=pyo.NonNegativeReals)
+    if len(m.SHARERS):
+
+        @m.Constraint(m.SHARERS)
+        def at_least(m: Any, t: int) -> Any:
+            return sum(m.w[l, j] * m.x[l, j] for l in m.OWN[t] for j in m.TYPES) - m.e[t] * m.z >= 0
+
+        counted(m, ((m.at_least[t], sharers.unit[t]) for t in m.SHARERS))
+    if known and kept is not None:
         m.KNOWN = pyo.Set(initialize=known)
         m.level = pyo.Param(m.KNOWN, initialize={t: float(kept[t]) for t in known})
-        for t in known:
-            m.at_least[t].deactivate()
 
         @m.Constraint(m.KNOWN)
         def keeps(m: Any, t: int) -> Any:
-            return sum(m.w[l, j] * m.x[l, j] for l in m.OWN[t] for j in m.TYPES) >= m.e[t] * m.level[t]
+            return sum(m.w[l, j] * m.x[l, j] for l in m.OWN[t] for j in m.TYPES) >= m.level[t]
 
-        counted(m, ((m.keeps[t], whole(view)[0].split_efficiency[t]) for t in known))
+        counted(m, ((m.keeps[t], sharers.unit[t]) for t in known))
+    m.least = pyo.Objective(rule=lambda m: m.z, sense=pyo.maximize)
     return m
 
 
-def leximin(view: OefView, options: SolveOptions) -> Outcome:
-    """Solve the programs of all levels, over merged tenants; the last one maximises total efficiency at these gains."""
-    began, kind = clock.now(), kinds(view)
-    split = kind.view.split_efficiency
-    level = np.full(kind.view.size, np.inf)
-    solutions = []
-    while np.isinf(level).any():
-        build = partial(build_leximin, kept=level * ROUNDED)
-        outcome = solve_built(build, decode, kind.view, options.since(began))
-        solutions.append(outcome.solution)
-        if outcome.solution.status != "optimal" or outcome.solution.objective is None:
-            return Outcome(replace(outcome.solution, objective=None), None)
-        free = np.isinf(level)
-        binds = -duals(outcome.solution, "at_least", level.shape) * split > BINDS
-        binds = free & (binds if (binds & free).any() else True)
-        level = np.where(binds, outcome.solution.objective, level)
+class Filled(NamedTuple):
+    """The levels of all sharers, in efficiency, and the solutions of all programs."""
 
-    def at_levels(v: OefView) -> pyo.ConcreteModel:
-        m = build_leximin(v, level * ROUNDED)
-        m.least.deactivate()
-        m.z.fix(0.0)
+    level: Array
+    solutions: list[Solution]
+
+
+def filled(
+    built: Callable[[OefView], pyo.ConcreteModel],
+    view: OefView,
+    options: SolveOptions,
+    sharers: Callable[[Bools], Sharers],
+) -> Filled:
+    """Return the levels of leximin within the rows of a model of shares.
+
+    ``sharers(known)`` returns who has a level and what counts as 1, if those in the mask `known` ``(sharers,)`` have
+    theirs. The levels are those so far, others NaN, if a program has no optimum.
+    """
+    began, solutions = clock.now(), list[Solution]()
+    level = np.full(len(sharers(np.zeros(0, bool)).unit), np.nan)
+    while (free := np.isnan(level)).any():
+        now = sharers(~free)
+        build = partial(_with_levels, built, sharers=now, kept=level * ROUNDED)
+        solutions.append(solve_built(build, decode, view, options.since(began)).solution)
+        if solutions[-1].status != "optimal" or solutions[-1].objective is None:
+            break
+        binds = -duals(solutions[-1], "at_least", level.shape) * now.unit > BINDS
+        binds = free & (binds if (binds & free).any() else free)
+        level = np.where(binds, solutions[-1].objective * now.unit, level)
+    return Filled(level, solutions)
+
+
+def _with_levels(
+    built: Callable[[OefView], pyo.ConcreteModel], view: OefView, *, sharers: Sharers, kept: Array
+) -> pyo.ConcreteModel:
+    m = built(view)
+    for objective in m.component_objects(pyo.Objective, active=True):
+        objective.deactivate()
+    return with_levels(m, sharers, kept)
+
+
+def _at_levels(
+    built: Callable[[OefView], pyo.ConcreteModel], view: OefView, *, sharers: Sharers, kept: Array
+) -> pyo.ConcreteModel:
+    """Return the program of the largest total efficiency at known levels."""
+    m = _with_levels(built, view, sharers=sharers, kept=kept)
+    m.least.deactivate()
+    m.z.fix(0.0)
+    if m.component("efficiency") is None:
         return maximise_efficiency(m)
+    m.efficiency.activate()
+    return m
 
-    last = solve_built(at_levels, decode, kind.view, options.since(began))
+
+def leximin(view: OefView, options: SolveOptions, *, between: Between = "tenants") -> Outcome:
+    """Solve the programs of all levels, over merged tenants, then maximise total efficiency at these levels."""
+    began = clock.now()
+    kind = kinds(view) if between == "tenants" else None
+    small = view if kind is None else kind.view
+
+    def sharers(known: Bools) -> Sharers:
+        if kind is not None:
+            return of_tenants(small)
+        return _of_rows(small, between, known if known.size else None)
+
+    level, solutions = filled(shares, small, options, sharers)
+    if np.isnan(level).any():
+        return Outcome(replace(solutions[-1], objective=None), None)
+    build = partial(_at_levels, shares, sharers=sharers(np.zeros(0, bool)), kept=level * ROUNDED)
+    last = solve_built(build, decode, small, options.since(began))
     if last.decision is None:
-        return Outcome(last.solution, None)
+        return last
+    devices = last.decision.devices if kind is None else kind.divided(last.decision.devices)
+    objective = last.solution.objective if kind is None else float((level / small.split_efficiency).min())
     times = total(*(s.times for s in (*solutions, last.solution)))
-    devices = kind.divided(last.decision.devices)
-    return Outcome(
-        replace(last.solution, objective=float(level.min()), times=times, column_values=None), Allocation(devices)
+    return Outcome(replace(last.solution, objective=objective, times=times), Allocation(devices))
+
+
+def breaking_ties(
+    built: Callable[[OefView], pyo.ConcreteModel],
+    procedure: Callable[[OefView, SolveOptions], Outcome],
+    view: OefView,
+    options: SolveOptions,
+    *,
+    ties: str = "assortative",
+) -> Outcome:
+    """Solve a linear program; of several optima, take the one of the second objective, or that of leximin.
+
+    For leximin, the program is solved again with a row that keeps its optimal total, once per level of whole tenants'
+    gains over an equal split. The bound and its multipliers are those of the first solve.
+    """
+    began, first = clock.now(), procedure(view, options)
+    if ties == "assortative" or first.solution.status != "optimal" or first.solution.objective is None:
+        return first
+    least = first.solution.objective * ROUNDED
+
+    def optimal(v: OefView) -> pyo.ConcreteModel:
+        m = built(v)
+        m.total = pyo.Constraint(expr=sum(m.w[l, j] * m.x[l, j] for l in m.TENANTS for j in m.TYPES) >= least)
+        counted(m, [(m.total, least)])
+        return m
+
+    now = of_tenants(view)
+    level, solutions = filled(optimal, view, options.since(began), lambda known: now)
+    if np.isnan(level).any():
+        return first
+    last = solve_built(
+        partial(_at_levels, optimal, sharers=now, kept=level * ROUNDED), decode, view, options.since(began)
     )
+    if last.decision is None:
+        return first
+    times = total(*(s.times for s in (first.solution, *solutions, last.solution)))
+    return replace(first, solution=replace(first.solution, times=times), decision=last.decision)
