@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -398,6 +400,24 @@ def test_no_lie_pays_in_dictatorship_and_partial_allocation(view: OefView, seed:
     for name in ("oef.dictator", "oef.partial_allocation"):
         honest, false = (heuristics.get(name).run(v, context()).devices[0] for v in (view, lied))
         assert view.speedups[0] @ false <= view.speedups[0] @ honest * (1 + 1e-7)
+
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "mechanisms.md"
+
+
+def test_the_page_on_mechanisms_has_todays_numbers() -> None:
+    """Its table of all mechanisms lists them, and that of expression (1) has their efficiencies."""
+    view = PAPERS.get("oef").view(instances.load("paper/oef-eq1"))
+    text = PAGE.read_text()
+    table = re.findall(r"^\| `(oef\.\w+)` \| ([\d. |]+) \|$", text, flags=re.M)
+    assert len(table) == 8
+    for name, cells in table:
+        method: Any = models.get(name) if name in models.MODELS else heuristics.get(name)
+        decision = method.run(view).decision if name in models.MODELS else method.run(view, context())
+        own = efficiency(view.speedups, decision.devices)
+        assert [*own, own.sum()] == pytest.approx([float(cell) for cell in cells.split("|")], abs=5.1e-4)
+    for name in re.findall(r"`(oef\.[\w.?=]+)`", text):
+        assert name.partition("?")[0] in {*models.MODELS.ids(), *heuristics.HEURISTICS.ids()}, name
 
 
 def context() -> Context:
