@@ -7,7 +7,8 @@ INSTANCE ?= gen/200jobs
 PIP := PIP_CONSTRAINT=requirements.lock PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
 .PHONY: install dev compare notebooks test test-thorough bench faults lint docs reference keep-reference keep-lesson09 \
-  growth keep-growth reproduce reproduce-whole keep-reproductions keep-reproductions-whole lock clean
+  growth keep-growth reproduce reproduce-whole keep-reproductions keep-reproductions-whole \
+  properties keep-properties lock clean
 
 install: $(VENV)/.installed
 dev: $(VENV)/.dev
@@ -76,6 +77,15 @@ reproduce reproduce-whole: install
 
 keep-reproductions keep-reproductions-whole:
 	$(BIN)/python results/keep.py results/$(SIZE).json $(REPRODUCED)/*-*
+
+# Search for situations in which mechanisms of OEF lack a property, and keep the smallest; about an hour of a core.
+PROPERTIES := build/properties
+properties: install
+	@rm -rf $(PROPERTIES) && mkdir -p $(PROPERTIES)
+	$(BIN)/harness audit --claim 'oef.property.*' --effort 10 --results $(PROPERTIES)
+
+keep-properties:
+	$(BIN)/python results/keep.py harness/studies/audit/claims/properties.json $(PROPERTIES)/*-audit
 
 # Run the sweep that lesson 09 reads, and keep it. Its searches are limited by a count, and find the same everywhere.
 KEPT := build/lesson09

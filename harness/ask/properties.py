@@ -54,8 +54,8 @@ class Property:
 
     Parameters
     ----------
-    id, text
-        Name, and a sentence that says when a mechanism has it.
+    id, short, text
+        Name, heading of its column, and a sentence that says when a mechanism has it.
     check
         ``check(mechanism, situation)`` returns how it fails in a situation, or ``None``.
     change
@@ -67,6 +67,7 @@ class Property:
     """
 
     id: str
+    short: str
     text: str
     check: Callable[[Mechanism, Situation], Violation | None]
     change: Callable[[Source, Situation], Situation | None] = lambda rng, situation: situation
@@ -109,7 +110,7 @@ def _envy(mechanism: Mechanism, situation: Situation) -> Violation | None:
             if i == t:
                 continue
             least, _ = seen.outcomes.span(seen.worth(t, i) / Fraction(other) - seen.worth(t) / Fraction(own))
-            if _clear(least, situation.best(t) @ _exact(situation.devices), seen.outcomes):
+            if _clear(least, situation.split(t), seen.outcomes):
                 text = f"u{t + 1} envies u{i + 1}: its devices are worth at least {least} more per weight"
                 found.append(Violation(situation, least, text))
     return max(found, key=lambda violation: violation.margin, default=None)
@@ -118,8 +119,8 @@ def _envy(mechanism: Mechanism, situation: Situation) -> Violation | None:
 def _sharing(mechanism: Mechanism, situation: Situation) -> Violation | None:
     """Find a tenant that has less than with its share, by weight, of every type."""
     seen, found = _Seen(mechanism, situation, situation.before()), list[Violation]()
-    for t, weight in enumerate(situation.weights):
-        split = Fraction(weight, sum(situation.weights)) * (situation.best(t) @ _exact(situation.devices))
+    for t in range(len(situation.tenants)):
+        split = situation.split(t)
         _, most = seen.span(t)
         if _clear(split - most, split, seen.outcomes):
             text = f"u{t + 1} has at most {most}, and {split} with an equal split"
@@ -134,24 +135,35 @@ def _pareto(mechanism: Mechanism, situation: Situation) -> Violation | None:
     if any(least != most for least, most in spans):
         return None
     # An allocation in double precision may exceed the devices by rounding, so that nothing else is worth as much.
-    gain = _most_gain(situation, [least * (1 - seen.outcomes.slack) for least, _ in spans])
     total = sum((least for least, _ in spans), Fraction(0))
+    gain = _most(situation, [least * (1 - seen.outcomes.slack) for least, _ in spans]) - total
     if not _clear(gain, 2 * total, seen.outcomes):
         return None
     return Violation(situation, gain, f"tenants can have {gain} more in total than {total}, and nobody less")
 
 
-def _most_gain(situation: Situation, now: Sequence[Fraction]) -> Fraction:
-    """Return by how much the total worth to tenants can exceed that of `now` while nobody has less."""
+def _efficiency(mechanism: Mechanism, situation: Situation) -> Violation | None:
+    """Find that the total worth to tenants is less than an equal split for everybody allows."""
+    seen, n = _Seen(mechanism, situation, situation.before()), len(situation.tenants)
+    _, most = seen.outcomes.span(np.asarray(sum(seen.worth(t) for t in range(n)), object))
+    best = _most(situation, [situation.split(t) for t in range(n)])
+    if not _clear(best - most, best, seen.outcomes):
+        return None
+    text = f"tenants have at most {most} in total, and {best} is possible with an equal split for everybody"
+    return Violation(situation, best - most, text)
+
+
+def _most(situation: Situation, least: Sequence[Fraction]) -> Fraction:
+    """Return the largest total worth to tenants at which each has at least so much."""
     n, k = len(situation.tenants), len(situation.devices)
     worth = np.full((n, n * k), Fraction(0), object)
     for t in range(n):
         worth[t, t * k : (t + 1) * k] = situation.best(t)
-    rows: list[Limits] = [(worth[t], now[t], None) for t in range(n)]
+    rows: list[Limits] = [(worth[t], least[t], None) for t in range(n)]
     rows += [
         (_exact([int(c % k == j) for c in range(n * k)]), None, Fraction(m)) for j, m in enumerate(situation.devices)
     ]
-    return OptimalFace(worth.sum(axis=0), rows).value - sum(now, Fraction(0))
+    return OptimalFace(worth.sum(axis=0), rows).value
 
 
 def _exact(numbers: Sequence[int]) -> Exact:
@@ -236,18 +248,26 @@ def _more(mechanism: Mechanism, situation: Situation) -> Violation | None:
 PROPERTIES: dict[str, Property] = {
     one.id: one
     for one in (
-        Property("envy-free", "No tenant prefers the devices of another tenant, per weight.", _envy),
-        Property("sharing-incentive", "No tenant has less than with its share of every GPU type.", _sharing),
-        Property("pareto-efficient", "No tenant can have more unless another one has less.", _pareto),
+        Property("envy-free", "EF", "No tenant prefers the devices of another tenant, per weight.", _envy),
+        Property("sharing-incentive", "SI", "No tenant has less than with its share of every GPU type.", _sharing),
+        Property("pareto-efficient", "PE", "No tenant can have more unless another one has less.", _pareto),
+        Property(
+            "optimal-efficiency",
+            "OE",
+            "The total is not less than with the largest one that gives everybody an equal split.",
+            _efficiency,
+        ),
         Property(
             "over-reports",
+            "SP↑",
             "No tenant gains by reporting too large speedups of one job type (§2.3.1).",
             partial(_lied, over=True),
             partial(misreported, over=True),
         ),
-        Property("one-lie", "No tenant gains by misreporting one job type.", _lied, misreported),
+        Property("one-lie", "SP", "No tenant gains by misreporting one job type.", _lied, misreported),
         Property(
             "joint-lies",
+            "SP joint",
             "No tenant gains by misreporting several of its job types.",
             partial(_lied, kind="several"),
             misreported_all,
@@ -255,6 +275,7 @@ PROPERTIES: dict[str, Property] = {
         ),
         Property(
             "invented-types",
+            "SP new",
             "No tenant gains by reporting a job type that it does not have.",
             partial(_lied, kind="invented"),
             invented,
@@ -263,6 +284,7 @@ PROPERTIES: dict[str, Property] = {
         *(
             Property(
                 f"coalition-{size}",
+                f"SP {size}",
                 f"No {size} tenants all gain by misreporting one job type each.",
                 partial(_lied, liars=size),
                 partial(misreported, liars=size),
@@ -270,8 +292,8 @@ PROPERTIES: dict[str, Property] = {
             )
             for size in (2, 3)
         ),
-        Property("population", "Nobody who stays loses when a tenant leaves.", _left, leaving),
-        Property("resource", "Nobody loses when a device is added.", _more, adding),
+        Property("population", "PM", "Nobody who stays loses when a tenant leaves.", _left, leaving),
+        Property("resource", "RM", "Nobody loses when a device is added.", _more, adding),
     )
 }
 """Properties by id, in the order of the table."""
@@ -280,12 +302,15 @@ PROPERTIES: dict[str, Property] = {
 # ---------------------------------------------------------------------------------------------------------- search
 
 
-def cases(property: Property, rng: Source, count: int) -> Iterator[Situation]:
-    """Yield `count` random situations with a random change each; every other one drawn has several job types."""
-    several = False
+def cases(property: Property, rng: Source, count: int, *, several: bool | None = None) -> Iterator[Situation]:
+    """Yield `count` random situations, each with a random change.
+
+    If `several`, some tenants have several job types; otherwise none has; by default both in turn.
+    """
+    turn = bool(several)
     while count:
-        changed = property.change(rng, drawn(rng, tenants=property.tenants, several=several))
-        several = not several
+        changed = property.change(rng, drawn(rng, tenants=property.tenants, several=turn))
+        turn = not turn if several is None else turn
         if changed is not None:
             count -= 1
             yield changed

@@ -68,6 +68,11 @@ class Situation:
         rows = [[Fraction(rate, row[0]) for rate in row] for row in self.tenants[tenant]]
         return np.array([max(column) for column in zip(*rows, strict=True)], object)
 
+    def split(self, tenant: int) -> Fraction:
+        """Return what a tenant's share, by weight, of every GPU type is worth to it."""
+        worth = sum((w * m for w, m in zip(self.best(tenant), self.devices, strict=True)), Fraction(0))
+        return Fraction(self.weights[tenant], sum(self.weights)) * worth
+
     def before(self) -> Instance:
         """Return the instance before the change: all tenants, who tell the truth."""
         return self._instance(range(len(self.tenants)), self.tenants, self.devices)
@@ -119,11 +124,12 @@ def _rates(rng: Source, types: int) -> tuple[int, ...]:
 
 
 def _report(rng: Source, truth: tuple[int, ...], over: bool = False) -> tuple[int, ...]:
-    """Draw a report that begins with the true rate: near the truth, or anywhere."""
+    """Draw a report that is not true and begins with the true rate: near the truth, or anywhere."""
     near = pick(rng, (True, False))
     told = [rate + int(rng.integers(-2, 3)) if near else truth[0] + int(rng.integers(0, LARGEST + 3)) for rate in truth]
     told = [max(rate, true if over else truth[0]) for rate, true in zip(told, truth, strict=True)]
-    return (truth[0], *told[1:])
+    report = (truth[0], *told[1:])
+    return report if report != truth else (*truth[:-1], truth[-1] + 1)
 
 
 def _telling(situation: Situation, told: Mapping[int, JobTypes]) -> Situation:

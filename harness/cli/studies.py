@@ -244,7 +244,7 @@ def simulate(
 @cli.study
 def audit(
     paper: Annotated[list[str], Option(help="Only claims of this paper. Repeatable.")] = [],  # noqa: B006
-    claim: Annotated[list[str], Option(help="Only this claim or pattern ('oef.theorem-*'). Repeatable.")] = ["*"],  # noqa: B006
+    claim: Annotated[list[str], Option(help="Only this claim or pattern ('oef.theorem-*'). Repeatable.")] = [],  # noqa: B006
     effort: Annotated[float, Option(help="Factor on the number of random cases.")] = 1.0,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[

@@ -84,6 +84,8 @@ def decide(stated: Count, narrower: Sequence[Count] = ()) -> str:
 class Claim:
     """A statement of a paper with its location and scope; `how` describes the test.
 
+    It is `stated` by the paper, or a question of our own about its methods, which runs only if it is named.
+
     ``check(lab)`` tries and counts cases (:class:`~schedgap.harness.studies.audit.lab.ClaimLab`) and describes them.
     The id is ``<paper>.<name>``.
     """
@@ -95,6 +97,7 @@ class Claim:
     scope: str
     how: str
     check: Callable[[Any], str]
+    stated: bool = True
 
 
 CLAIMS: Registry[Claim] = Registry("claim")

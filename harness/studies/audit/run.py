@@ -24,13 +24,13 @@ MOST_EFFORT = 1000.0
 LIMIT_S = 900.0
 """Time limit of a claim in seconds at effort 1; the slowest claim takes about twenty."""
 
-LAST = ("slip", "printed", "measured")
+LAST = ("slip", "printed", "measured", "property")
 """Names of claims that are listed after a paper's theorems, in this order."""
 
 
 def audit(
     papers: str | Iterable[str] = (),
-    claims: str | Iterable[str] = "*",
+    claims: str | Iterable[str] = (),
     *,
     effort: float = 1.0,
     seed: int = 0,
@@ -43,7 +43,7 @@ def audit(
     Parameters
     ----------
     papers, claims
-        Papers (default: all), and ids or shell patterns of claims.
+        Papers (default: all), and ids or shell patterns of claims (default: all that papers state).
     effort, seed
         Factor on the number of random cases, and their seed. The same values give the same findings.
     time_limit_s, memory_mb
@@ -66,7 +66,7 @@ def audit(
     limits = Limits(usual.seconds if time_limit_s is None else time_limit_s, memory_mb=memory_mb)
     options = {
         "paper": papers,
-        "claim": [pattern for pattern in patterns if pattern != "*"],
+        "claim": patterns,
         "effort": None if effort == 1 else effort,
         "seed": seed or None,
         **limits.given(usual),
@@ -92,7 +92,10 @@ STUDY = Study("audit", (Finding,), _collected, _tables)
 
 
 def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
-    """Return the claims of some or all papers that match; raise `UnknownNameError` for a pattern without matches."""
+    """Return the claims of some or all papers that match a pattern, or without one those that papers state.
+
+    It raises `UnknownNameError` for a pattern without matches.
+    """
     order = list(PAPERS.ids())
     wanted = {PAPERS.get(paper).id for paper in papers} or set(order)
 
@@ -101,6 +104,8 @@ def select(papers: Iterable[str], patterns: Iterable[str]) -> list[Claim]:
         return order.index(claim.paper), LAST.index(name) if name in LAST else -1
 
     among = sorted((claim for claim in CLAIMS if claim.paper in wanted), key=place)
+    if not patterns:
+        return [claim for claim in among if claim.stated]
     ids, chosen = [claim.id for claim in among], set[str]()
     for pattern in patterns:
         if not (found := fnmatch.filter(ids, pattern)):

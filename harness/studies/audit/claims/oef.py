@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.harness.ask import fairness
+from schedgap.harness.ask.mechanisms import mechanism
+from schedgap.harness.ask.properties import PROPERTIES, cases
+from schedgap.harness.ask.situations import Situation
 from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import number, rounded
 from schedgap.harness.studies.audit.lab import ClaimLab, Printed, certified, recomputed, solved
@@ -21,7 +23,7 @@ from schedgap.instances import load
 from schedgap.instances.arrays import Array
 from schedgap.instances.random_instances.oef import draw, of_matrix, of_tenants
 from schedgap.instances.schema import Instance
-from schedgap.instances.views.oef import Allocation, OefView, efficiency, view
+from schedgap.instances.views.oef import OefView, efficiency, view
 
 ALONE, TOGETHER, TRADING = "oef.noncooperative", "oef.cooperative", "oef.gandiva_fair"
 FULL, SHARING = "oef.cooperative.full", "oef.sharing_incentive"
@@ -490,27 +492,20 @@ def weights(lab: ClaimLab) -> str:
     return "; ".join(shown)
 
 
-PROPERTIES: dict[str, tuple[str, Callable[[str, OefView, Array], fairness.PropertyCheck[Any]]]] = {
-    "PE": ("Pareto-efficient", lambda method, v, x: fairness.pareto_efficient(v, x)),
-    "EF": ("envy-free", lambda method, v, x: fairness.envy_free(v, x)),
-    "SI": ("sharing-incentive", lambda method, v, x: fairness.sharing_incentive(v, x)),
-    "SP": (  # over-reports, the paper's definition
-        "strategy-proof",
-        lambda method, v, x: fairness.strategy_proof(
-            lambda seen: Allocation(devices(method, seen)), v, direction="over", trials=2, steps=1
-        ),
-    ),
-    "efficiency": (  # all three promise the largest total at which nobody has less than an equal split
-        "of the optimal efficiency that the sharing incentive allows",
-        lambda method, v, x: fairness.optimal_efficiency(v, x, _total(SHARING, v)),
-    ),
+COLUMNS = {
+    "PE": ("Pareto-efficient", "pareto-efficient"),
+    "EF": ("envy-free", "envy-free"),
+    "SI": ("sharing-incentive", "sharing-incentive"),
+    "SP": ("strategy-proof", "over-reports"),  # the paper's definition
+    # All three promise the largest total at which nobody has less than an equal split.
+    "efficiency": ("of the optimal efficiency that the sharing incentive allows", "optimal-efficiency"),
 }
-"""Columns of Table 1: the property in words, and the check of an allocation."""
+"""Columns of Table 1: the property in words, and its id (:data:`schedgap.harness.ask.properties.PROPERTIES`)."""
 
 TABLE_1 = {
     "Gavel": (("oef.gavel", "oef.gavel?row_cap=true"), {"SI"}),
     "Gandiva_fair": ((TRADING,), {"PE", "SI"}),
-    "OEF": ((TOGETHER, ALONE), set(PROPERTIES)),
+    "OEF": ((TOGETHER, ALONE), set(COLUMNS)),
 }
 """Rows of Table 1: methods and guaranteed properties. The table's marks are pictures; sections 2.4 and 5 state them."""
 
@@ -518,35 +513,56 @@ ENVIRONMENT = {"EF": (TOGETHER,), "SI": (TOGETHER,), "SP": (ALONE,), "efficiency
 """The environment in which OEF promises each property; it promises Pareto efficiency in both."""
 
 
+BY_HAND = (
+    Situation((((1, 2),), ((1, 3),), ((1, 4),)), (1, 1), (1, 1, 1)),
+    Situation((((1, 2),), ((1, 5),)), (1, 1), (1, 1)),
+    Situation((((2, 3, 4),), ((1, 2, 5),), ((1, 3, 8),)), (1, 1, 1), (1, 1, 1)),
+    Situation((((2, 3, 12),), ((1, 2, 4),), ((2, 6, 21),)), (2, 2, 1), (1, 1, 1)),
+)
+"""Expressions (1) and (6), and the speedups :data:`WASTING` and :data:`UNTRADED`."""
+
+PRINTED_LIE = Situation((((2, 4),), ((1, 3),), ((1, 4),)), (1, 1), (1, 1, 1), reports=(((2, 5),), ((1, 3),), ((1, 4),)))
+"""Expression (1), where u1 reports 2.5 (section 2.4, after (3))."""
+
+
 def table_1(lab: ClaimLab, *, methods: tuple[str, ...], column: str, promised: bool) -> str:
     """Test one cell: a promise on random tenants, or the lack of a promise by a counterexample to each method."""
-    lines = []
-    by_hand = (load("paper/oef-eq1"), load("paper/oef-eq6"), ones(WASTING), of_matrix(UNTRADED, [2, 2, 1]))
-    drawn = (*by_hand, *lab.drawn(draw, 2 if column == "SP" else 15))
+    lines, property = [], PROPERTIES[COLUMNS[column][1]]
+    rng = lab.rng("situations")
+    changed = [one for one in (property.change(rng, given) for given in BY_HAND) if one is not None]
+    changed += [PRINTED_LIE] if column == "SP" else []
+    drawn = [*changed, *cases(property, rng, lab.times(15), several=False)]
     for method in methods:
-        shown = Count(method)
+        shown, run = Count(method), mechanism(method)
         own = lab.within(method) if len(methods) > 1 else Count()
-        tried(drawn, method, partial(PROPERTIES[column][1], method), [shown, *((own, lab) if promised else ())])
+        for where in drawn:
+            found = property.check(run, where)
+            for count in (shown, *((own, lab) if promised else ())):
+                count.add(found is None, where.after(), [method], found.text if found else "")
         if not promised:
             own.add(shown.failed > 0)
             lab.add(shown.failed > 0)
         lines.append(f"{method} fails in {shown} cases")
         if promised and column == "efficiency":  # optimal in the sense of Theorem 5.1
             unenvied = lab.within("allocations without envy")
-            tried(drawn, method, lambda v, x: fairness.optimal_efficiency(v, x, _total(FULL, v)), [unenvied])
+            tried((where.before() for where in drawn), method, _best_without_envy, [unenvied])
     lab.also = [shown.witness] if shown.witness and not promised else ()
     return "; ".join(lines)
 
 
+def _best_without_envy(v: OefView, x: Array) -> fairness.PropertyCheck[float]:
+    return fairness.optimal_efficiency(v, x, _total(FULL, v))
+
+
 for _row, (_methods, _promises) in TABLE_1.items():
-    for _column, (_words, _) in PROPERTIES.items():
+    for _column, (_words, _) in COLUMNS.items():
         _promised = _column in _promises
         claim(
             f"oef.table-1.{_row.lower()}.{_column.lower()}",
             "Table 1",
             text=f"{_row} is {'' if _promised else 'not always '}{_words}.",
             scope="over-reports" if _column == "SP" else "the environment that promises it",
-            how="exact checkers on (1), (6), two more by hand and random tenants",
+            how="in exact arithmetic, over all optima, on (1), (6), two more by hand and random tenants",
             methods=ENVIRONMENT.get(_column, _methods) if _row == "OEF" else _methods,
             column=_column,
             promised=_promised,

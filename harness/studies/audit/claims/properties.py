@@ -1,0 +1,247 @@
+"""Which mechanism has which property, at tenant level: a claim for each pair, and the table of all of them.
+
+The mechanisms are the registered ones (:func:`schedgap.harness.ask.mechanisms.mechanisms`), the properties those of
+:mod:`schedgap.harness.ask.properties`. A claim is tried first where it is known to fail, in the smallest situation that
+an earlier search found (:data:`FOUND`), then in the papers' examples and in random situations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any, NamedTuple
+
+from schedgap.harness.ask.mechanisms import mechanism, mechanisms
+from schedgap.harness.ask.properties import PROPERTIES, Property, Violation, cases, shrunk
+from schedgap.harness.ask.situations import Situation
+from schedgap.harness.studies.audit.lab import ClaimLab
+from schedgap.harness.studies.audit.row import CLAIMS, Claim, Count, Finding, Witness
+
+PREFIX = "oef.property"
+"""Ids of the claims are ``oef.property.<mechanism>.<property>``."""
+
+FOUND = "properties.json"
+"""File next to this one with the findings of a long search (``make properties keep-properties``)."""
+
+USUAL = 40
+"""Random situations that are tried for a claim at effort 1."""
+
+ONE_TYPE = "tenants of one job type"
+
+EXAMPLES = (
+    Situation((((1, 2),), ((1, 3),), ((1, 4),)), (1, 1), (1, 1, 1)),
+    Situation((((1, 2),), ((1, 5),)), (1, 1), (1, 1)),
+    Situation((((1, 2),), ((1, 4),)), (1, 1), (1, 1)),
+    Situation((((1, 2), (1, 3)), ((1, 5),)), (1, 1), (1, 1)),
+)
+"""OEF's examples: expressions (1) and (6), Fig. 2, and the two job types of section 4.2.4."""
+
+
+class Proof(NamedTuple):
+    """Why a mechanism has a property, and whether this covers tenants of several job types."""
+
+    why: str
+    several: bool = False
+
+
+LIES = ("over-reports", "one-lie", "joint-lies", "invented-types", "coalition-2", "coalition-3")
+
+_SHARES = Proof("a tenant's share depends on weights only, and grows if a tenant leaves or a device is added", True)
+_LARGEST = Proof("each type goes to tenants of the largest speedup on it, also if others leave or it grows", True)
+_LEVEL = "the level of (9) can be kept by those who stay and with more devices, and a larger one is taken"
+_WITHIN = "a better allocation for all would meet the same rows with a larger total"
+
+PROVED: Mapping[str, Mapping[str, Proof]] = {
+    "oef.maxmin": dict.fromkeys(("envy-free", "sharing-incentive", *LIES, "population", "resource"), _SHARES),
+    "oef.efficiency": {
+        "pareto-efficient": Proof("the total is the largest of all (4)", True),
+        "optimal-efficiency": Proof("the total is the largest of all (4)", True),
+        "population": _LARGEST,
+        "resource": _LARGEST,
+    },
+    "oef.noncooperative": {
+        "pareto-efficient": Proof("what one tenant gains could be divided among all; OEF, Theorem 5.3"),
+        "over-reports": Proof("OEF, Theorem 5.4"),
+        "population": Proof(_LEVEL),
+        "resource": Proof(_LEVEL),
+    },
+    "oef.sharing_incentive": {
+        "sharing-incentive": Proof("rows (8)"),
+        "pareto-efficient": Proof(_WITHIN),
+        "optimal-efficiency": Proof("its objective, with rows (8)"),
+    },
+    "oef.cooperative": {
+        "envy-free": Proof("rows (10c)"),
+        "sharing-incentive": Proof("OEF, Theorem 5.1: rows (10c) added up, as all devices are given out"),
+    },
+    "oef.gavel": {
+        "sharing-incentive": Proof("an equal split gives everybody the ratio 1"),
+        "pareto-efficient": Proof(_WITHIN),
+    },
+    "oef.gandiva_fair": {
+        "sharing-incentive": Proof("tenants begin with an equal split, and no trade hurts anybody"),
+    },
+}
+"""What is proved of mechanisms, by mechanism and property."""
+
+TABLE_1: Mapping[str, Sequence[str]] = {
+    "oef.gavel": ("sharing-incentive",),
+    "oef.gandiva_fair": ("pareto-efficient", "sharing-incentive"),
+    "oef.cooperative": ("pareto-efficient", "envy-free", "sharing-incentive", "optimal-efficiency"),
+    "oef.noncooperative": ("pareto-efficient", "over-reports"),
+}
+"""Marks of OEF's Table 1; its marks of OEF are those of the environment in which sections 4 and 5 promise each."""
+
+
+def named(mechanism: str, property: str) -> str:
+    """Return the id of the claim that a mechanism has a property."""
+    return f"{PREFIX}.{mechanism.removeprefix('oef.').replace('?', ':')}.{property}"
+
+
+@cache
+def kept() -> dict[str, Mapping[str, Any]]:
+    """Return what a long search found, by the id of the claim (:func:`as_kept`)."""
+    return read_kept(resources.files(__package__).joinpath(FOUND))
+
+
+def read_kept(file: Traversable) -> dict[str, Mapping[str, Any]]:
+    """Return the rows of a kept table by the id of the claim; none if there is no such file."""
+    return {row["id"]: row for row in json.loads(file.read_text("utf-8"))} if file.is_file() else {}
+
+
+def as_kept(finding: Finding) -> dict[str, Any]:
+    """Return what is kept of a finding."""
+    return {
+        "id": finding.id,
+        "counts": [count.as_dict() for count in finding.counts],
+        "description": finding.description,
+        "numbers": dict(finding.numbers),
+    }
+
+
+def of_kept(row: Mapping[str, Any]) -> Finding:
+    """Return the finding that a search kept, with its witnesses."""
+    numbers = row["numbers"]
+    witnesses = list[Witness]()
+    if "situation" in numbers:
+        where = Situation.of(numbers["situation"])
+        witnesses = _witnesses(where, numbers["mechanism"], row["description"])
+    counts = [Count(**count) for count in row["counts"]]
+    return Finding(row["id"], counts, row["description"], numbers, witnesses)
+
+
+def _witnesses(where: Situation, id: str, shows: str) -> list[Witness]:
+    """Return the instances before and after a change, or the only one."""
+    before, after = Witness(where.before(), (id,), shows), Witness(where.after(), (id,), shows)
+    if where.liars:
+        return [after]
+    return [before] if where.gone is None and where.added is None else [before, after]
+
+
+def _tried(property: Property, lab: ClaimLab) -> Iterator[Situation]:
+    """Yield the known situation, the examples, and random situations."""
+    if (row := kept().get(lab.claim)) and "situation" in row["numbers"]:
+        yield Situation.of(row["numbers"]["situation"])
+    rng = lab.rng("examples")
+    changed = (property.change(rng, one) for one in EXAMPLES if len(one.tenants) >= property.tenants)
+    yield from (one for one in changed if one is not None)
+    yield from cases(property, lab.rng("situations"), lab.times(USUAL))
+
+
+def has(lab: ClaimLab, *, of: str, property: Property) -> str:
+    """Try whether a mechanism has a property, and make the first situation in which it has not as small as possible."""
+    run = mechanism(of)
+    one = lab.within(ONE_TYPE) if property.one_type else Count()
+    first: dict[bool, Violation] = {}
+    for situation in _tried(property, lab):
+        found = property.check(run, situation)
+        lab.add(found is None)
+        if situation.one_type:
+            one.add(found is None)
+        if found:
+            first.setdefault(situation.one_type, found)
+    lab.numbers = {"mechanism": of, "property": property.id}
+    if not first:
+        return f"holds in all of {lab.tested} situations"
+    # A situation of one job type is smaller, and shows more.
+    least = shrunk(property, run, first.get(True) or first[False])
+    lab.also = _witnesses(least.situation, of, least.text)
+    lab.numbers |= {"situation": least.situation.as_dict(), "margin": str(least.margin)}
+    return f"{least.text}; fails in {lab} situations"
+
+
+for _id in mechanisms():
+    for _property in PROPERTIES.values():
+        CLAIMS.register(
+            Claim(
+                named(_id, _property.id),
+                "oef",
+                "Table 1" if _property.id in TABLE_1.get(_id, ()) else "our question",
+                f"{_id}: {_property.text}",
+                "whole tenants with any number of job types, whichever optimum is chosen",
+                "in exact arithmetic, on OEF's examples and random situations; a counterexample is made smaller",
+                partial(has, of=_id, property=_property),
+                stated=False,
+            )
+        )
+
+
+# ------------------------------------------------------------------------------------------------------------ the table
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A cell of the table: the finding, and what is proved of this mechanism and property, if anything."""
+
+    finding: Finding
+    proof: Proof | None = None
+    promised: bool = False
+
+    @property
+    def one_type(self) -> Count | None:
+        """The count of situations whose tenants have one job type."""
+        return next((count for count in self.finding.counts[1:] if count.scope == ONE_TYPE), None)
+
+    @property
+    def text(self) -> str:
+        """✗ with a witness, ✓ if it is proved, or else ? and the number of situations tried.
+
+        If only tenants of several job types fail, or are not covered by the proof, a second mark after ``1:`` is about
+        tenants of one job type. A dagger is for what Table 1 promises.
+        """
+        stated, one = self.finding.stated, self.one_type
+        if not self.finding.finished:
+            return "failed"
+        alone = one if one is not None and one.failed == 0 else None
+        narrow = "✓" if self.proof else f"?{alone.tested:,}" if alone else ""
+        if stated.failed:
+            text = f"✗ 1:{narrow}" if alone else "✗"
+        elif self.proof and self.proof.several:
+            text = "✓"
+        else:
+            text = f"?{stated.tested:,}" + (" 1:✓" if self.proof else "")
+        return text + "†" * self.promised
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether something failed that is proved."""
+        one = self.one_type
+        failed = self.finding.stated.failed if self.proof and self.proof.several else one.failed if one else 0
+        return bool(self.proof and failed)
+
+
+def table_of(findings: Sequence[Finding]) -> dict[str, dict[str, Mark]]:
+    """Return the marks of findings, by mechanism and property; findings about other claims are left out."""
+    by_id = {finding.id: finding for finding in findings}
+    marks: dict[str, dict[str, Mark]] = {}
+    for id in mechanisms():
+        for property in PROPERTIES:
+            if finding := by_id.get(named(id, property)):
+                proof = PROVED.get(id, {}).get(property)
+                mark = Mark(finding, proof, property in TABLE_1.get(id, ()))
+                marks.setdefault(id, {})[property] = mark
+    return marks
