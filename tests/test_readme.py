@@ -59,6 +59,7 @@ SMALLER = {
     "hadar.p1 --instance gen/20jobs": "hadar.p1 --instance paper/hadar-fig1",
     "--until-h 12": "--until-h 1",
     "synergy/table5": "synergy/table5 --quick",
+    "--claim 'oef.property.*'": "--claim oef.property.maxmin.envy-free",
     "harness audit": "harness audit --claim 'oef.slip.*'",
     "--budget 300s": "--budget 30m --tries 2",
     "sg.audit(effort=0.02)": "sg.audit(claims='oef.slip.*')",

@@ -53,6 +53,10 @@ LIES = ("over-reports", "one-lie", "joint-lies", "invented-types", "coalition-2"
 _SHARES = Proof("a tenant's share depends on weights only, and grows if a tenant leaves or a device is added", True)
 _LARGEST = Proof("each type goes to tenants of the largest speedup on it, also if others leave or it grows", True)
 _LEVEL = "the level of (9) can be kept by those who stay and with more devices, and a larger one is taken"
+_PRICES = (
+    "prices do not rise when a buyer leaves or more is sold, as types are gross substitutes; Segal-Halevi and Sziklai, "
+    "Social Choice and Welfare 2019"
+)
 _WITHIN = "a better allocation for all would meet the same rows with a larger total"
 
 PROVED: Mapping[str, Mapping[str, Proof]] = {
@@ -77,6 +81,13 @@ PROVED: Mapping[str, Mapping[str, Proof]] = {
     "oef.cooperative": {
         "envy-free": Proof("rows (10c)"),
         "sharing-incentive": Proof("OEF, Theorem 5.1: rows (10c) added up, as all devices are given out"),
+    },
+    "oef.nash": {
+        "envy-free": Proof("everybody can buy what another one has per weight; Varian 1974", True),
+        "sharing-incentive": Proof("everybody can buy an equal split; Varian 1974", True),
+        "pareto-efficient": Proof("equilibria of markets are, and it has the largest product of gains", True),
+        "population": Proof(_PRICES, True),
+        "resource": Proof(_PRICES, True),
     },
     "oef.gavel": {
         "sharing-incentive": Proof("an equal split gives everybody the ratio 1"),
