@@ -31,7 +31,8 @@ def keep_properties(table: Path, folder: Path) -> None:
     findings = [finding for finding in reopen(folder).rows if finding.id.startswith(PREFIX)]
     if failed := [finding.label for finding in findings if not finding.finished]:
         sys.exit(f"{folder}: a check failed, nothing was written: {failed[0]}")
-    rows = read_kept(table) | {finding.id: as_kept(finding) for finding in findings}
+    rows = read_kept(table)
+    rows |= {finding.id: as_kept(finding, rows.get(finding.id)) for finding in findings}
     table.write_text(to_json(rows[claim.id] for claim in CLAIMS if claim.id in rows))
 
 

@@ -19,7 +19,7 @@ from schedgap import models
 from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import OefView
-from schedgap.models.engine.solve import NotLinearError, build, compile_model
+from schedgap.models.engine.solve import build, compile_model
 from schedgap.models.engine.solve.exact import Exact, face, fractions
 from schedgap.models.registry import MODELS, ModelSpec
 
@@ -100,11 +100,8 @@ def of_allocation(devices: Array, capacity: Array) -> Outcomes:
 def run(spec: ModelSpec | HeuristicSpec, view: OefView) -> Outcomes:
     """Return what a registered method may choose on a view (:data:`Mechanism`)."""
     if isinstance(spec, ModelSpec):
-        if spec.procedure is None or spec.kind == "exact":
-            try:
-                return of_program(spec, view)
-            except NotLinearError:
-                pass
+        if spec.procedure is None:
+            return of_program(spec, view)
         return of_allocation(models.oracle(spec.id, view).devices, view.capacity)
     found = spec.run(view, Context(np.random.default_rng(0), models.oracle))
     return of_allocation(np.asarray(found.devices), view.capacity)
@@ -113,20 +110,21 @@ def run(spec: ModelSpec | HeuristicSpec, view: OefView) -> Outcomes:
 def mechanisms() -> dict[str, ModelSpec | HeuristicSpec]:
     """Return the registered mechanisms by id: OEF's methods that divide devices, without placers and bounds.
 
-    Methods that solve the same program are one mechanism, the first of them.
+    Models of the same program are one mechanism, which has the id of the first of them, and is the first that solves
+    the program as it is stated, if there is one.
     """
     found: dict[str, ModelSpec | HeuristicSpec] = {}
-    built = set[tuple[object, str]]()
+    same: dict[tuple[object, str], str] = {}
     for model in MODELS:
-        same = (model.build, model.id.partition("?")[2])
-        if model.paper == "oef" and model.kind in ("exact", "baseline") and same not in built:
-            built.add(same)
-            found[model.id] = model
-    found |= {spec.id: spec for spec in HEURISTICS if spec.paper == "oef" and spec.kind == "baseline"}
-    return found
+        if model.paper == "oef" and model.kind in ("exact", "baseline"):
+            id = same.setdefault((model.build, model.id.partition("?")[2]), model.id)
+            known = found.setdefault(id, model)
+            if isinstance(known, ModelSpec) and known.procedure is not None and model.procedure is None:
+                found[id] = model
+    return found | {spec.id: spec for spec in HEURISTICS if spec.paper == "oef" and spec.kind == "baseline"}
 
 
 def mechanism(id: str) -> Mechanism:
     """Return a registered mechanism by its id."""
-    spec = MODELS.get(id) if id in MODELS else HEURISTICS.get(id)
-    return partial(run, spec)
+    known = mechanisms()
+    return partial(run, known[id] if id in known else MODELS.get(id) if id in MODELS else HEURISTICS.get(id))

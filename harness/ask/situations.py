@@ -219,6 +219,11 @@ def _with_fewer_types(s: Situation) -> Iterator[Situation]:
 
 
 def _with_lower_rates(s: Situation) -> Iterator[Situation]:
+    for t, kinds in enumerate(s.tenants):
+        for l, row in enumerate(kinds):
+            if min(row) > 1:  # all rates together, those of the report as well
+                told = s.reports and _with(s.reports, t, _with(s.reports[t], l, _lowered(s.reports[t][l])))
+                yield replace(s, tenants=_with(s.tenants, t, _with(kinds, l, _lowered(row))), reports=told)
     for t, l, j, rate in _cells(s.tenants):
         for less in _below(rate):
             row = _with(s.tenants[t][l], j, less)
@@ -228,6 +233,10 @@ def _with_lower_rates(s: Situation) -> Iterator[Situation]:
                 told = _with(told, t, _with(told[t], l, _with(told[t][l], j, less)))
             if list(row) == sorted(row):
                 yield replace(s, tenants=_with(s.tenants, t, _with(s.tenants[t], l, row)), reports=told)
+
+
+def _lowered(row: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(max(rate - 1, 1) for rate in row)
 
 
 def _with_nearer_reports(s: Situation) -> Iterator[Situation]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from schedgap.harness.ask.mechanisms import mechanism, mechanisms
 from schedgap.harness.ask.properties import PROPERTIES, Property, Violation, cases, shrunk
 from schedgap.harness.ask.situations import Situation
+from schedgap.harness.studies.audit.claims.oef import BY_HAND
 from schedgap.harness.studies.audit.lab import ClaimLab
 from schedgap.harness.studies.audit.row import CLAIMS, Claim, Count, Finding, Witness
 
@@ -33,12 +34,11 @@ USUAL = 40
 ONE_TYPE = "tenants of one job type"
 
 EXAMPLES = (
-    Situation((((1, 2),), ((1, 3),), ((1, 4),)), (1, 1), (1, 1, 1)),
-    Situation((((1, 2),), ((1, 5),)), (1, 1), (1, 1)),
+    *BY_HAND,
     Situation((((1, 2),), ((1, 4),)), (1, 1), (1, 1)),
     Situation((((1, 2), (1, 3)), ((1, 5),)), (1, 1), (1, 1)),
 )
-"""OEF's examples: expressions (1) and (6), Fig. 2, and the two job types of section 4.2.4."""
+"""Examples of OEF, and by hand: as for Table 1, Fig. 2, and the two job types of section 4.2.4."""
 
 
 class Proof(NamedTuple):
@@ -52,6 +52,12 @@ LIES = ("over-reports", "one-lie", "joint-lies", "invented-types", "coalition-2"
 
 _SHARES = Proof("a tenant's share depends on weights only, and grows if a tenant leaves or a device is added", True)
 _LARGEST = Proof("each type goes to tenants of the largest speedup on it, also if others leave or it grows", True)
+_TURNS = Proof("the first liar takes what it likes best of what the same others have left", True)
+_PAID = Proof(
+    "its worth is the product of all gains at its true speedups, over what its reports do not change; the truth "
+    "makes this product largest; Cole, Gkatzelis and Goel, EC 2013",
+    True,
+)
 _LEVEL = "the level of (9) can be kept by those who stay and with more devices, and a larger one is taken"
 _PRICES = (
     "prices do not rise when a buyer leaves or more is sold, as types are gross substitutes; Segal-Halevi and Sziklai, "
@@ -89,6 +95,13 @@ PROVED: Mapping[str, Mapping[str, Proof]] = {
         "population": Proof(_PRICES, True),
         "resource": Proof(_PRICES, True),
     },
+    "oef.least_gain": {"sharing-incentive": Proof("an equal split gives everybody the gain 1", True)},
+    "oef.leximin": {
+        "sharing-incentive": Proof("the least gain is at least that of an equal split", True),
+        "pareto-efficient": Proof("a better allocation for all would have larger gains", True),
+    },
+    "oef.dictator": dict.fromkeys(LIES, _TURNS),
+    "oef.partial_allocation": dict.fromkeys(LIES[:4], _PAID),
     "oef.gavel": {
         "sharing-incentive": Proof("an equal split gives everybody the ratio 1"),
         "pareto-efficient": Proof(_WITHIN),
@@ -124,25 +137,25 @@ def read_kept(file: Traversable) -> dict[str, Mapping[str, Any]]:
     return {row["id"]: row for row in json.loads(file.read_text("utf-8"))} if file.is_file() else {}
 
 
-def as_kept(finding: Finding) -> dict[str, Any]:
-    """Return what is kept of a finding."""
-    return {
-        "id": finding.id,
-        "counts": [count.as_dict() for count in finding.counts],
-        "description": finding.description,
-        "numbers": dict(finding.numbers),
-    }
+def as_kept(finding: Finding, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what is kept of a finding: what it shows, and the counts of the longer search, this or the one before.
+
+    Counts of the one before are kept only if they have the same verdict.
+    """
+    counts = [count.as_dict() for count in finding.counts]
+    if before and before["counts"][0]["tested"] > finding.stated.tested:
+        fails = [[count["failed"] > 0 for count in found] for found in (counts, before["counts"])]
+        counts = before["counts"] if fails[0] == fails[1] else counts
+    return {"id": finding.id, "counts": counts, "numbers": dict(finding.numbers)}
 
 
 def of_kept(row: Mapping[str, Any]) -> Finding:
     """Return the finding that a search kept, with its witnesses."""
-    numbers = row["numbers"]
-    witnesses = list[Witness]()
-    if "situation" in numbers:
-        where = Situation.of(numbers["situation"])
-        witnesses = _witnesses(where, numbers["mechanism"], row["description"])
-    counts = [Count(**count) for count in row["counts"]]
-    return Finding(row["id"], counts, row["description"], numbers, witnesses)
+    numbers, counts = row["numbers"], [Count(**count) for count in row["counts"]]
+    if "situation" not in numbers:
+        return Finding(row["id"], counts, f"holds in all of {counts[0].tested} situations", numbers)
+    witnesses = _witnesses(Situation.of(numbers["situation"]), numbers["mechanism"], numbers["shows"])
+    return Finding(row["id"], counts, f"{numbers['shows']}; {failing(counts[0])}", numbers, witnesses)
 
 
 def _witnesses(where: Situation, id: str, shows: str) -> list[Witness]:
@@ -181,8 +194,13 @@ def has(lab: ClaimLab, *, of: str, property: Property) -> str:
     # A situation of one job type is smaller, and shows more.
     least = shrunk(property, run, first.get(True) or first[False])
     lab.also = _witnesses(least.situation, of, least.text)
-    lab.numbers |= {"situation": least.situation.as_dict(), "margin": str(least.margin)}
-    return f"{least.text}; fails in {lab} situations"
+    lab.numbers |= {"situation": least.situation.as_dict(), "margin": str(least.margin), "shows": least.text}
+    return f"{least.text}; {failing(lab)}"
+
+
+def failing(stated: Count) -> str:
+    """Return in how many situations a property fails, in words."""
+    return f"fails in {stated} situations"
 
 
 for _id in mechanisms():
