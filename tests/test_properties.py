@@ -439,7 +439,7 @@ def test_what_table_1_marks_and_a_counterexample_refutes() -> None:
         ("oef.cooperative", "optimal-efficiency"),
         ("oef.gandiva_fair", "pareto-efficient"),
     }
-    assert set(texts.values()) <= {"✗†", "✗ 1:✓†", "✓†"}
+    assert {re.sub(r"[0-9,]{2,}", "", text) for text in texts.values()} <= {"✗†", "✗ 1:✓†", "✓†", "? 1:✓†"}
 
 
 def test_a_mark_says_what_is_proved_refuted_and_open() -> None:
@@ -466,7 +466,7 @@ def test_the_command_prints_the_table_and_replays_the_kept_counterexample(tmp_pa
     text = to_markdown(blocks(audit))
     assert "| oef.gandiva_fair | ✗ |" in text
     compared = sg.compare(read(finding.folder / finding.file(0)), "oef.gandiva_fair", jobs=1, results=None)
-    assert compared.row("oef.gandiva_fair").instance == "tenants"
+    assert [row.status for row in compared.rows] == ["feasible"]
 
 
 def test_every_counterexample_and_proof_on_the_page_is_one_click_from_its_mark() -> None:
