@@ -22,10 +22,12 @@ class Guarantee:
     """A worst-case ratio that a theorem gives for one instance.
 
     `text` is what tables print (``2α = 7.1``), `factor` the ratio; it is ``None`` if the ratio is infinite or unknown.
+    `measured` says that the paper reports it from experiments and has no theorem, so that it excludes no instance.
     """
 
     text: str
     factor: float | None = None
+    measured: bool = False
 
 
 def no_prices(model: str, view: object) -> Any:

@@ -192,6 +192,13 @@ def test_a_guarantee_that_promises_nothing_is_no_place_to_look(lab: Lab) -> None
         assert proved.guarantee is None or math.isfinite(proved.guarantee_factor or math.inf)
 
 
+def test_a_measured_promise_excludes_no_instance() -> None:
+    found = Lab.of("synergy.tune").prove(load("family/synergy-step?times=4"))
+    assert found is not None
+    assert found.ratio == pytest.approx(2.5)
+    assert (found.guarantee, found.guarantee_factor) == ("10 % (measured)", None)
+
+
 def test_a_process_that_dies_finds_nothing_and_changes_nothing(lab: Lab, found: Proved) -> None:
     assert SearchTask(lab, 1.0, math.inf, 0, (), 1, 4).failed("error", "died").tried == 0
     assert ShrinkTask(lab, 1.0, math.inf, found).failed("error", "died").elite == (found,)

@@ -102,7 +102,7 @@ def _settings(scheduler: SynergyScheduler) -> tuple[Parameter, ...]:
 
 
 def _register_round(name: str, scheduler: SynergyScheduler, kind: Kind, source: str) -> None:
-    promised = Guarantee(PROMISED) if name == "tune" else None
+    promised = Guarantee(PROMISED, measured=True) if name == "tune" else None
     heuristic(
         f"synergy.{name}",
         problem=FAIR.id if scheduler.fair else ROUND.id,

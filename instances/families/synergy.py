@@ -96,6 +96,43 @@ def step(spec: ProgressStep) -> Instance:
     return instance(jobs, [servers(1, CHIP, 2, 4.0, 2 * MEMORY_GB)])
 
 
+class IdleShare(HardSpec):
+    """Two jobs that want three of four CPUs: the first one gains 0.1 %, the second makes `times` its progress."""
+
+    times: int = rule("a whole number, 2 to 10^4", ge=2, le=10**4, default=10)
+
+
+def most_to_second(given: Instance, problem: str) -> SynergySchedule:
+    """Return the round in which the first job has one CPU and the second one three."""
+    nothing, one, jobs = np.zeros(2, np.int64), np.ones(2), np.arange(2)
+    return SynergySchedule(nothing, jobs, nothing, one, np.array([1.0, 3.0]), one * MEMORY_GB, nothing, jobs)
+
+
+@hard(
+    "synergy-idle-share",
+    IdleShare,
+    methods=("synergy.refill", "synergy.tune"),
+    parameter="times",
+    values=(2, 4, 16, 64, 256),
+    answer=most_to_second,
+    growth="(X + 1)/2 for X times the progress with the demand: both have their share, and nothing is left over",
+    exponent=1.0,
+)
+def idle_share(spec: IdleShare) -> Instance:
+    """Return two jobs of one GPU on four CPUs, which demand three each; one CPU is as good as two to both.
+
+    Tune places the first job with its demand. The share of the second one, two CPUs, does not fit beside it, so the
+    first falls back to its share, too. Nothing is left over to refill. But each share is twice what the progress with
+    it takes: with one CPU less for the first job, which would lose nothing, the second one would make `times` its
+    progress. A bound on CPUs that gains and losses set, as in Synergy-Opt, finds this.
+    """
+    levels = [1.0, 2.0, 3.0]
+    tables = [matrix(levels, [MEMORY_GB], [[1.0], [1.0], [most]]) for most in (1.001, float(spec.times))]
+    plain: dict[str, Any] = {"iterations": 1000, "rates": {CHIP: 1.0}}
+    jobs = [job(**plain, sensitivity=table) for table in tables]
+    return instance(jobs, [servers(1, CHIP, 2, 4.0, 2 * MEMORY_GB)])
+
+
 ROUND_S = 300.0
 """Seconds of a round."""
 

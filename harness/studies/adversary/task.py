@@ -335,8 +335,10 @@ class Lab:
             compared = compare_here(instance, [self.heuristic, *others], limits=self.limits, probes=False)
             rows = {row.method: row for row in compared.rows}
             row = rows[self.heuristic]
+            if row.status == "skipped" or not row.verified:
+                return None
             promised = promised_of(row, instance)
-            promises = promised is None or math.isfinite(promised.factor or math.inf)
+            promises = promised is None or promised.measured or math.isfinite(promised.factor or math.inf)
             if not (self.anywhere or promises):
                 return None
             ratio, best = row.ratio_at_least, row.best_objective
@@ -344,8 +346,6 @@ class Lab:
             if by and ratio is not None and row.objective is not None and best is not None:
                 told = (promised.text, promised.factor) if promised else (None, None)
                 return Proved(instance, by[0], ratio, row.objective, best, *told)
-            if row.status == "skipped" or not row.verified:
-                return None
         return None
 
 

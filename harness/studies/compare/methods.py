@@ -115,7 +115,7 @@ def seeds(spec: ModelSpec, view: Any, known: Iterable[tuple[str, Any]]) -> Seque
 def promised_of(row: Row, instance: Instance) -> Guarantee | None:
     """Return the guarantee that a row shows, or else the one that the theorem gives for every run on the instance."""
     spec = HEURISTICS.get(row.method)
-    if row.guarantee_factor is None and spec.shown is not None:
+    if row.guarantee_factor is None:
         return spec.guarantee(spec.view(instance))
     return None if row.guarantee is None else Guarantee(row.guarantee, row.guarantee_factor)
 
