@@ -278,6 +278,12 @@ def test_ties_broken_by_leximin_are_optimal_and_unique(view: OefView, name: str,
     assert again == pytest.approx(own[order], rel=1e-6, abs=1e-6)
 
 
+def test_leximin_of_hundreds_of_tenants_has_no_level_that_can_gain() -> None:
+    """A last program for the total would give what tolerances leave over to one tenant, a level of its own."""
+    (row,) = compare_here(instances.load("gen/oef-scale?tenants=300"), ["oef.leximin"], probes=False).rows
+    assert row.verified, row.violations
+
+
 def test_the_checker_of_leximin_says_who_could_have_more() -> None:
     instance = tenants({"u1": [[1, 2]], "u2": [[1, 3]], "u3": [[1, 4]]}, [1, 1])
     best = models.oracle("oef.leximin", PAPERS.get("oef").view(instance))

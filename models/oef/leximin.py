@@ -22,14 +22,15 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.parameters import Parameter
 from schedgap.instances.views.oef import SHARING, Allocation, OefView, kinds, whole
-from schedgap.models.engine.solve import Solution, SolveOptions, counted
+from schedgap.models.engine.solve import SolveOptions, Times, counted
 from schedgap.models.engine.statements import grouped
-from schedgap.models.oef.printed import decode, maximise_efficiency, shares
+from schedgap.models.oef.printed import decode, shares
 from schedgap.models.provers.rounding import duals
 from schedgap.models.registry import Outcome, solve_built, total
 
-BINDS = 1e-9
-"""A row binds if its multiplier, times the tenant's efficiency with an equal split, is more; they add up to 1."""
+BINDS = 1e-3
+"""A row binds if its multiplier is more than this part of the mean, as rounding errors are multipliers, too. What binds
+but has less is found by the next program."""
 
 ROUNDED = 1 - 1e-9
 """Levels and totals are kept up to this factor, so that rounding errors make no program infeasible."""
@@ -105,8 +106,8 @@ def build_leximin(view: OefView, *, between: Between = "tenants") -> pyo.Concret
     divided equally among those of its job types that have no level yet; levels count in efficiencies with an equal
     split by these weights. Gavel (§4.3) does so for organisations and their jobs.
 
-    *Ties.* Gains are unique. Of the allocations with these gains, the one with the largest total efficiency and then
-    the largest second objective is returned, as in all linear programs here.
+    *Ties.* Gains are unique. Of the allocations with these gains, the one with the largest second objective is
+    returned, as in all linear programs here.
     """
     return with_levels(shares(view), of_tenants(view) if between == "tenants" else _of_rows(view, between, None))
 
@@ -151,10 +152,15 @@ def with_levels(m: pyo.ConcreteModel, sharers: Sharers, kept: Array | None = Non
 
 
 class Filled(NamedTuple):
-    """The levels of all sharers, in efficiency, and the solutions of all programs."""
+    """The levels ``(sharers,)`` in efficiency, NaN where a program had no optimum, and the outcomes of all programs."""
 
     level: Array
-    solutions: list[Solution]
+    outcomes: list[Outcome]
+
+    @property
+    def times(self) -> Times:
+        """Times of all programs."""
+        return total(*(outcome.solution.times for outcome in self.outcomes))
 
 
 def filled(
@@ -163,23 +169,24 @@ def filled(
     options: SolveOptions,
     sharers: Callable[[Bools], Sharers],
 ) -> Filled:
-    """Return the levels of leximin within the rows of a model of shares.
+    """Fill the levels of leximin within the rows of a model of shares; the last program has an allocation with all.
 
     ``sharers(known)`` returns who has a level and what counts as 1, if those in the mask `known` ``(sharers,)`` have
-    theirs. The levels are those so far, others NaN, if a program has no optimum.
+    theirs.
     """
-    began, solutions = clock.now(), list[Solution]()
+    began, outcomes = clock.now(), list[Outcome]()
     level = np.full(len(sharers(np.zeros(0, bool)).unit), np.nan)
     while (free := np.isnan(level)).any():
         now = sharers(~free)
         build = partial(_with_levels, built, sharers=now, kept=level * ROUNDED)
-        solutions.append(solve_built(build, decode, view, options.since(began)).solution)
-        if solutions[-1].status != "optimal" or solutions[-1].objective is None:
+        outcomes.append(solve_built(build, decode, view, options.since(began)))
+        solution = outcomes[-1].solution
+        if solution.status != "optimal" or solution.objective is None:
             break
-        binds = -duals(solutions[-1], "at_least", level.shape) * now.unit > BINDS
-        binds = free & (binds if (binds & free).any() else free)
-        level = np.where(binds, solutions[-1].objective * now.unit, level)
-    return Filled(level, solutions)
+        multiplier = np.where(free, -duals(solution, "at_least", level.shape) * now.unit, 0.0)
+        binds = multiplier > BINDS * multiplier.sum() / free.sum()
+        level = np.where(binds, solution.objective * now.unit, level)
+    return Filled(level, outcomes)
 
 
 def _with_levels(
@@ -191,22 +198,8 @@ def _with_levels(
     return with_levels(m, sharers, kept)
 
 
-def _at_levels(
-    built: Callable[[OefView], pyo.ConcreteModel], view: OefView, *, sharers: Sharers, kept: Array
-) -> pyo.ConcreteModel:
-    """Return the program of the largest total efficiency at known levels."""
-    m = _with_levels(built, view, sharers=sharers, kept=kept)
-    m.least.deactivate()
-    m.z.fix(0.0)
-    if m.component("efficiency") is None:
-        return maximise_efficiency(m)
-    m.efficiency.activate()
-    return m
-
-
 def leximin(view: OefView, options: SolveOptions, *, between: Between = "tenants") -> Outcome:
-    """Solve the programs of all levels, over merged tenants, then maximise total efficiency at these levels."""
-    began = clock.now()
+    """Solve the programs of all levels, over merged tenants; the last one has an allocation with all levels."""
     kind = kinds(view) if between == "tenants" else None
     small = view if kind is None else kind.view
 
@@ -215,17 +208,13 @@ def leximin(view: OefView, options: SolveOptions, *, between: Between = "tenants
             return of_tenants(small)
         return _of_rows(small, between, known if known.size else None)
 
-    level, solutions = filled(shares, small, options, sharers)
-    if np.isnan(level).any():
-        return Outcome(replace(solutions[-1], objective=None), None)
-    build = partial(_at_levels, shares, sharers=sharers(np.zeros(0, bool)), kept=level * ROUNDED)
-    last = solve_built(build, decode, small, options.since(began))
-    if last.decision is None:
-        return last
+    found = filled(shares, small, options, sharers)
+    last = found.outcomes[-1]
+    if np.isnan(found.level).any() or last.decision is None:
+        return Outcome(replace(last.solution, objective=None), None)
     devices = last.decision.devices if kind is None else kind.divided(last.decision.devices)
-    objective = last.solution.objective if kind is None else float((level / small.split_efficiency).min())
-    times = total(*(s.times for s in (*solutions, last.solution)))
-    return Outcome(replace(last.solution, objective=objective, times=times), Allocation(devices))
+    objective = found.level.sum() if kind is None else (found.level / small.split_efficiency).min()
+    return Outcome(replace(last.solution, objective=float(objective), times=found.times), Allocation(devices))
 
 
 def breaking_ties(
@@ -253,13 +242,9 @@ def breaking_ties(
         return m
 
     now = of_tenants(view)
-    level, solutions = filled(optimal, view, options.since(began), lambda known: now)
-    if np.isnan(level).any():
+    found = filled(optimal, view, options.since(began), lambda known: now)
+    last = found.outcomes[-1]
+    if np.isnan(found.level).any() or last.decision is None:
         return first
-    last = solve_built(
-        partial(_at_levels, optimal, sharers=now, kept=level * ROUNDED), decode, view, options.since(began)
-    )
-    if last.decision is None:
-        return first
-    times = total(*(s.times for s in (first.solution, *solutions, last.solution)))
+    times = total(first.solution.times, found.times)
     return replace(first, solution=replace(first.solution, times=times), decision=last.decision)
