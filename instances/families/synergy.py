@@ -299,3 +299,37 @@ def step_run(spec: StepRun) -> Instance:
     odd = matrix([1.0, 2.0, 3.0, 4.0], [MEMORY_GB], [[0.5], [1.0], [high], [1.5 * high]])
     jobs = [work(spec.times**2), *[work(spec.times, sensitivity=odd)] * spec.times]
     return instance(jobs, [servers(1, CHIP, 2, 4.0, 2 * MEMORY_GB)], slot_s=ROUND_S)
+
+
+class WholeRound(HardSpec):
+    """A job that ends early in a round, and one that makes `times` its fair progress with what the first one holds."""
+
+    times: int = rule("a whole number, 2 to 10^4", ge=2, le=10**4, default=16)
+
+
+def rest_at_once(given: Instance, problem: str) -> SynergySchedule:
+    """Return the run in which the first job has one CPU in the first round, and the second one three."""
+    return in_rounds([(0, 0, 1, 1.0), (0, 1, 1, 3.0)])
+
+
+@hard(
+    "synergy-whole-round",
+    WholeRound,
+    methods=("synergy.tune.fifo", "synergy.tune.srtf", "synergy.tune.las", "synergy.tune.ftf"),
+    parameter="times",
+    values=(2, 4, 12, 60, 300),
+    answer=rest_at_once,
+    growth="(X + 1)/2 for X times the fair progress, with two jobs in one round",
+    exponent=1.0,
+)
+def whole_round(spec: WholeRound) -> Instance:
+    """Return a plain job that ends after a fraction 1/X of a round, and an odd one as in ``family/synergy-step``.
+
+    Tune gives the odd job its share for the whole round, because its demand does not fit beside the plain one. It ends
+    with the round. With one CPU more it would end X times sooner, when the plain job ends. Whatever orders the queue,
+    both jobs run, so that no policy helps.
+    """
+    high = float(spec.times)
+    odd = matrix([1.0, 2.0, 3.0, 4.0], [MEMORY_GB], [[0.5], [1.0], [high], [1.5 * high]])
+    jobs = [work(1 / spec.times), work(1, sensitivity=odd)]
+    return instance(jobs, [servers(1, CHIP, 2, 4.0, 2 * MEMORY_GB)], slot_s=ROUND_S)

@@ -329,15 +329,17 @@ def wide(spec: WideWorkers) -> Instance:
 
 
 class RingLone(HardSpec):
-    """A ring job of 2^`doublings` − 1 chunks, each of which takes a worker one slot."""
+    """Ring jobs of 2^`doublings` − 1 chunks, each of which takes a worker one slot."""
 
     doublings: int = rule("a whole number of doublings, 2 to 12", ge=2, le=12, default=8)
+    jobs: int = rule("jobs, 1 to 64", ge=1, le=64, default=4)
 
 
 def all_workers(given: Instance, problem: str) -> ZhouSchedule:
-    """Return the schedule of the only job in one slot, as soon as it has arrived, with a worker for each chunk."""
-    only = given.jobs[0]
-    return one_worker(given, problem, [0], [1 + int(only.submit_s)], workers=only.chunks)
+    """Return the schedule of the jobs one after another, a slot each, with a worker for each chunk."""
+    first, count = given.jobs[0], len(given.jobs)
+    begin = 1 + int(first.submit_s)
+    return one_worker(given, problem, range(count), [*range(begin, begin + count)], workers=first.chunks)
 
 
 @hard(
@@ -347,22 +349,25 @@ def all_workers(given: Instance, problem: str) -> ZhouSchedule:
     parameter="doublings",
     values=(2, 4, 6, 8, 10),
     answer=all_workers,
-    growth="(5τ − 1)/(τ/2 + 2), which tends to 10; with α = 1, (2τ − 1)/(τ/2 + 2), which tends to 4α = 4: tight",
-    limit=10.0,
+    growth="tends to 13 with four jobs and to 10 with one; with α = 1 and one job to 4α = 4: tight",
+    limit=13.0,
+    settings={"zhou.ra.online?alpha=1": "jobs=1"},
 )
 def ring_lone(spec: RingLone) -> Instance:
-    """Return a single job of τ − 1 chunks, τ = 2^k, on a server with a GPU for each, which arrives at τ/2.
+    """Return jobs of τ − 1 chunks, τ = 2^k, on a server with a GPU for each chunk, which arrive at τ/2.
 
-    The batch of τ/2 has just closed, so the job is planned at τ. On an empty cluster all schedules cost nothing, and
-    Algorithm 6 tries one worker first. So the job gets one worker for a whole window, τ − 1 slots, where all GPUs would
-    need one slot. It completes at 5τ − 1, and could have completed at τ/2 + 2. With windows of α = 1 times τ it
-    completes at 2τ − 1: one job suffices to show that Lemma 1's ratio of 4α cannot be improved there.
+    The batch of τ/2 has just closed, so the jobs are planned at τ. On an empty cluster all schedules cost nothing, and
+    Algorithm 6 tries one worker first. So a job gets one worker for a whole window, τ − 1 slots, where all GPUs would
+    need one slot. It completes at 5τ − 1, and could have completed at τ/2 + 2. A second job would pay for the GPUs, and
+    comes into the next window, and so on: four jobs complete at 5τ, 6τ, 7τ and 8τ, and all could be done soon after
+    τ/2. With windows of α = 1 times τ, one job completes at 2τ − 1: it suffices to show that Lemma 1's ratio of 4α
+    cannot be improved there.
     """
     tau = 2**spec.doublings
     need: dict[str, Any] = {"cpus": 0.0, "memory_gb": 0.0, "bandwidth_gbps": 1e-3}
     host = servers(1, tau - 1, 0.0, memory_gb=0.0, bandwidth_gbps=10.0 * tau)
-    only = job(tau - 1, submit_s=tau / 2, ring_update_s=0.0)
-    return instance([only], [host], [worker(1, **need)], [ps(**need)], slots=6 * tau)
+    jobs = [job(tau - 1, submit_s=tau / 2, ring_update_s=0.0)] * spec.jobs
+    return instance(jobs, [host], [worker(1, **need)], [ps(**need)], slots=6 * tau + spec.jobs)
 
 
 class Slivers(HardSpec):
