@@ -19,6 +19,7 @@ from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouView
 from schedgap.models.engine.columns import Domain, GenerationOptions, Master, generate
 from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing
 from schedgap.models.engine.moldable import solve as solve_moldable
+from schedgap.models.engine.moldable.solving import SCARCER
 from schedgap.models.engine.solve import SolveOptions, build, solve
 from schedgap.models.zhou.columns import build_master, completing, weighing
 
@@ -161,3 +162,27 @@ def test_what_whole_workers_leave_on_servers_is_open_in_the_relaxation() -> None
     assert (solution.status, solution.objective, solution.bound) == ("optimal", 2, pytest.approx(2))
     assert found is not None
     assert found.server.tolist() == [0, 1]
+
+
+@settings(max_examples=5)
+@given(cases.small(jobs=6))
+def test_relaxations_with_scarcer_capacities_never_make_a_schedule_worse(instance: Instance) -> None:
+    for a in runnable(instance)[1]:
+        for jobs, sense in ((completing(a), -1), (weighing(a), 1)):
+            found = [guided(jobs, sense, scarcer) for scarcer in ((), (0.9, 0.5))]
+            assert sense * found[1] >= sense * found[0] - 1e-9 * abs(found[0])
+
+
+def test_relaxations_with_scarcer_capacities_guide_where_servers_are_coarse() -> None:
+    """Lists at the prices of scarcer capacities find a better schedule of 40 jobs on 30 servers."""
+    a = zhou.view(load("gen/zhou-ps?jobs=40&servers=30&slots=60")).architectures["ps"]
+    assert guided(completing(a), -1, SCARCER) < 0.995 * guided(completing(a), -1, ())
+
+
+def guided(jobs: MoldableJobs, sense: int, scarcer: tuple[float, ...]) -> float:
+    """Return the objective after list heuristics alone, also at the prices of scarcer capacities."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("schedgap.models.engine.moldable.solving.SCARCER", scarcer)
+        found = solve_moldable(jobs, SolveOptions(nodes=0), sense, 1)[0].objective
+    assert found is not None
+    return found

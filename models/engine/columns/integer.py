@@ -164,6 +164,10 @@ class Packer(ABC):
         return self.top[1] if not self.packing.cover or self.top[0] == self.packing.blocks else -np.inf
 
     @abstractmethod
+    def guided(self, prices: Array) -> None:
+        """Insert columns at other prices ``(m,)`` from now on, those of another relaxation."""
+
+    @abstractmethod
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
         """Yield list heuristics that insert all blocks one after another, guided by the LP's mean ends ``(b,)``."""
 
@@ -253,8 +257,8 @@ class Inserting(Packer):
         self, packing: Packing, insert: Insert, bound: float, prices: Array, options: PackingOptions | None = None
     ) -> None:
         super().__init__(packing, bound, options)
-        self.insert, self.prices = insert, prices
-        self.scaled = [prices if factor == 1.0 else prices * factor for factor in NOISE]
+        self.insert = insert
+        self.guided(prices)
         self.room = packing.capacity.astype(float)
         self.chosen: dict[int, Choice] = {}
         self.kept: dict[int, Choice] = {}
@@ -280,6 +284,11 @@ class Inserting(Packer):
         """Insert a column for every block that has none, most profitable blocks first."""
         left = [b for b in range(self.packing.blocks) if b not in self.chosen]
         self.recreate(sorted(left, key=self.payoff, reverse=True), self.prices)
+
+    def guided(self, prices: Array) -> None:
+        """Insert columns at other prices ``(m,)`` from now on."""
+        self.prices = prices
+        self.scaled = [prices if factor == 1.0 else prices * factor for factor in NOISE]
 
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
         """Yield list heuristics that insert blocks in order of ends, at prices times each factor of :data:`NOISE`."""

@@ -79,6 +79,9 @@ class PackingProblem:
         Builds the enumeration of all relevant columns of a domain, if the paper has one.
     sense
         1 if values are maximised; −1 if they are the negatives of costs, and the solution is stated in costs.
+    scarcer
+        Fractions of the capacities for which relaxations guide the list heuristics, too, where servers are coarse: what
+        fits on servers that are filled up one run after another is less than all capacity.
     otherwise
         ``otherwise(seconds)`` proves a bound without column generation, where that would take too long; there is then
         no branching, and time or the number of nodes must be limited.
@@ -94,6 +97,7 @@ class PackingProblem:
     whole: bool = True
     close: Callable[[Packer], Close] | None = None
     sense: int = 1
+    scarcer: tuple[float, ...] = ()
     otherwise: Callable[[float | None], Generated] | None = None
 
 
@@ -102,10 +106,10 @@ def solve_in_phases(
 ) -> PackingAnswer:
     """Solve a packing problem by branch and price with primal heuristics.
 
-    Column generation at the root comes first, then cuts and a dive. Branch and bound follows, best bound first.
-    It branches on when blocks end and on how much they use of a capacity, and solves each node by column generation,
-    with the columns and cuts of all nodes before. As much work goes into ruin and recreate, which starts from known
-    decisions and from the relaxations of the nodes. Both end when the gap is closed or a limit is reached.
+    Column generation at the root comes first, then list heuristics or a dive, and cuts. Branch and bound follows, best
+    bound first. It branches on when blocks end and on how much they use of a capacity, and solves each node by column
+    generation, with the columns and cuts of all nodes before. As much work goes into ruin and recreate, which starts
+    from known decisions and from the relaxations of the nodes. Both end when the gap is closed or a limit is reached.
 
     Parameters
     ----------
@@ -159,7 +163,8 @@ class _Solve:
         if problem.whole:
             packer.offer(self.started(self.generated))
         else:
-            packer.follow(self.ends())
+            packer.follow(self.ends(self.generated))
+            self.guide(packer)
         if self.generated.master and not problem.otherwise and not self.closed(tree, packer):
             # Cuts count towards the first node; they are useless while the prices have not converged.
             if self.options.nodes != 0 and self.generated.ended != "time limit":
@@ -226,10 +231,32 @@ class _Solve:
         """Return the rounded optimum of a relaxation."""
         return liked(relaxation.columns, relaxation.x, len(self.problem.packing.capacity))
 
-    def ends(self) -> Array:
-        """Return ``(b,)`` the mean end of each block in the root relaxation."""
-        columns = self.generated.columns
-        ends = np.bincount(columns.block, columns.end * self.generated.x, self.problem.packing.blocks)
+    def guide(self, packer: Packer) -> None:
+        """Let the packer follow relaxations with scarcer capacities if it is far from the bound; keep the best prices.
+
+        Prices of all capacity are too low for schedules that cannot use all of it, and vanish while these still wait.
+        """
+        prices, gap = self.generated.prices, GenerationOptions(gap=max(self.problem.near, ROUGH))
+        for share in self.problem.scarcer:
+            if relative_gap(self.generated.bound, self.incumbent(packer)) <= APART or packer.late():
+                return
+            packing = replace(self.problem.packing, capacity=share * self.problem.packing.capacity)
+            limits = replace(gap, time_limit_s=self.left(GUIDING))
+            found = generate(Domain.of(packing), self.problem.oracle, limits, self.options)
+            if found.ended not in ("gap", "exhausted"):
+                return
+            best = packer.top
+            packer.guided(found.prices)
+            packer.follow(self.ends(found))
+            if packer.top == best:
+                packer.guided(prices)
+            else:
+                prices = found.prices
+
+    def ends(self, relaxation: Generated) -> Array:
+        """Return ``(b,)`` the mean end of each block in a relaxation."""
+        columns = relaxation.columns
+        ends = np.bincount(columns.block, columns.end * relaxation.x, self.problem.packing.blocks)
         return np.asarray(ends, float)
 
     def incumbent(self, packer: Packer) -> float:
@@ -313,6 +340,12 @@ def relative_gap(bound: float, value: float) -> float:
 
 COVERING = 0.1
 """Fraction of the time remaining after the root bound that the separation of cuts at the root may take."""
+
+ROUGH, GUIDING = 1e-3, 0.2
+"""Gap of a relaxation with scarcer capacity, and the fraction of the remaining time that it may take."""
+
+APART = 0.01
+"""Gap after list heuristics above which relaxations with scarcer capacities are tried."""
 
 NODE = 0.3
 """Fraction of the remaining time that a node may take before the schedule has a turn; the node goes on after that."""

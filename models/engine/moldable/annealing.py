@@ -40,17 +40,26 @@ class Annealer(Packer):
     ----------
     jobs
         Jobs and servers.
+    priced
+        Capacities of the relaxation, which have prices.
     bound, prices, options
-        Bound of column generation, its prices ``(h·R·T,)``, and options of the search.
+        Bound of column generation, its prices by row of `priced`, and options of the search.
     """
 
-    def __init__(self, jobs: MoldableJobs, bound: float, prices: Array, options: PackingOptions | None = None) -> None:
+    def __init__(
+        self,
+        jobs: MoldableJobs,
+        priced: CapacityGrid,
+        bound: float,
+        prices: Array,
+        options: PackingOptions | None = None,
+    ) -> None:
         from schedgap.models.engine.moldable import _moves as kernels
 
-        self.jobs, self.grid = jobs, CapacityGrid(jobs.machines, jobs.slots)
+        self.jobs, self.priced, self.grid = jobs, priced, CapacityGrid(jobs.machines, jobs.slots)
         super().__init__(self.grid.packing(jobs), bound, options)
         self.kernels, self.ledger = kernels, Ledger(jobs.machines, jobs.options, jobs.slots)
-        self.ledger.post(prices.reshape(self.ledger.price.shape))
+        self.guided(prices)
         ends, changed = np.zeros(jobs.slots + 1, np.int64), np.zeros((2, jobs.machines.size), np.int64)
         self.cluster = kernels.SearchServers(*(*self.ledger.parts, ends > 0, ends, changed))
         o, free = jobs.options, jobs.beyond is None
@@ -70,6 +79,10 @@ class Annealer(Packer):
         m, p, begin, end, host, ps = (np.full(n, first) for first in (-1, -1, 0, 0, 0, 0))
         workers = np.zeros((n, h), np.int64)
         return self.kernels.RunArrays(m, p, begin, end, host, ps, self.problem.none.copy(), workers)
+
+    def guided(self, prices: Array) -> None:
+        """Insert runs at other prices from now on, by row of the relaxation."""
+        self.ledger.post(self.priced.expand(self.jobs, prices).reshape(self.ledger.price.shape))
 
     def ranks(self) -> Array:
         """Return three orders of insertion ``(3, n)``: by gain per size, by gain, and by size, largest first.

@@ -23,6 +23,9 @@ BOUND_SHARE = 0.7
 NEAR = 5e-4
 """Gap at which the root bound over windows of slots is good enough; a gap of 1e-4 takes twice as long."""
 
+SCARCER = (0.9, 0.85)
+"""Fractions of the capacities for which relaxations guide the search, too: runs leave parts of servers empty."""
+
 
 def solve(
     jobs: MoldableJobs, options: SolveOptions, sense: int, first_slot: int, seeded: bool = True
@@ -48,7 +51,7 @@ def solve(
     problem = PackingProblem(
         packing=packing,
         oracle=pricing,
-        packer=lambda bound, prices, effort: Annealer(jobs, bound, grid.expand(jobs, prices), effort),
+        packer=lambda bound, prices, effort: Annealer(jobs, grid, bound, prices, effort),
         effort=PackingOptions(hot=HOT, cold=COLD, ruined=RUINED),
         read=lambda decision: dict(columns_of(jobs, first_slot, decision)),
         share=BOUND_SHARE,
@@ -56,6 +59,7 @@ def solve(
         whole=False,
         close=lambda packer: Listing(jobs, pricing, options, packer),
         sense=sense,
+        scarcer=SCARCER,
     )
     answer = solve_in_phases(problem, options, seeded=seeded)
     decision = answer.decision(lambda packed: runs(packed, first_slot))
