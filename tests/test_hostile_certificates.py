@@ -132,6 +132,7 @@ def test_every_field_may_have_any_value() -> None:
 
 PAPERS = (
     *(("paper/oef-eq1", method) for method in ("oef.cooperative", "oef.noncooperative", "oef.sharing_incentive")),
+    *(("paper/oef-multi", method) for method in ("oef.nash", "oef.least_gain")),
     *(("paper/synergy-example", f"synergy.{name}") for name in ("lp1.free", "lp1.queue", "jct", "servers")),
     *(("paper/synergy-example", f"synergy.{name}") for name in ("makespan_fluid", "servers.queue")),
     *(("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", f"zhou.{kind}.columns") for kind in ("ps", "ra")),

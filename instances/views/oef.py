@@ -335,7 +335,7 @@ def describe(v: OefView) -> str:
     """Return the caption of a comparison: tenants and devices."""
     devices = ", ".join(f"{m:g} {name}" for name, m in zip(v.gpu_types, v.capacity, strict=True))
     virtual = f" ({v.size} virtual tenants by job type)" if v.size > len(v.tenants) else ""
-    return f"{counted(len(v.tenants), 'tenant')}{virtual} on {devices}; objective: total speedup over the slowest type"
+    return f"{counted(len(v.tenants), 'tenant')}{virtual} on {devices}; efficiency: total speedup over the slowest type"
 
 
 _largest = partial(Problem, sense="max", unit="slowest-GPU equivalents")
