@@ -29,6 +29,9 @@ SOLVER = SolverName("solver", "solver to use, for a model that is solved as one 
 """The parameter that every model has: the solver to use."""
 
 
+APART = 0.75
+"""Fraction of a time limit for the stretches of a long log; what is put together of them is improved in the rest."""
+
 Start = Mapping[str, Mapping[Any, float]]
 """Values of integer variables other than 0, by the name of the component and by index."""
 
@@ -87,6 +90,10 @@ class ModelSpec(MethodSpec):
     implied
         For models that generate columns: ``implied(view)`` returns the base-10 logarithm of the number of columns of
         the full model, and whether that is only a lower bound.
+    stretches, part
+        For models that are solved in stretches of time: ``stretches(jobs)`` returns the number of stretches of an
+        instance with so many jobs, and ``part(view, options, at)`` solves one of them, and returns arrays by name. The
+        procedure gets them in ``options.parts``.
     """
 
     kind: Kind
@@ -97,6 +104,8 @@ class ModelSpec(MethodSpec):
     start: Callable[[Any, Any, Any], Start | None] | None = None
     example: str = "gen/20jobs"
     implied: Callable[[Any], tuple[float, bool]] | None = None
+    stretches: Callable[..., int] | None = None
+    part: Callable[..., Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         """Check the kind, and add the `solver` parameter, which all models have."""

@@ -123,6 +123,9 @@ def certify(
     max_bad: catalogue.MaxBadOption = MAX_BAD,
     seed: cli.SeedOption = 0,
     time_limit: Annotated[float, Option(help="Seconds for each bound and for the search.")] = CERTIFY_S,
+    stretches: Annotated[
+        int, Option(min=1, help="Stretches of time that are bounded and searched apart, each as a task of a worker.")
+    ] = 1,
     memory_mb: cli.MemoryOption = Limits.memory_mb,
     what_if: Annotated[
         bool, Option("--what-if", help="Run changes of policy, time limits and cluster, sorted by the hours they save.")
@@ -144,13 +147,16 @@ def certify(
     options = Options(columns=columns, gpus=counts, max_bad=max_bad, **read)
     limits = Limits(time_limit, memory_mb=memory_mb)
     given = {"objective": None if objective == "flow" else objective, "map": map_, "gpus": gpus, **read}
+    given |= {"stretches": stretches if stretches > 1 else None}
     given |= {"max_bad": None if max_bad == MAX_BAD else max_bad}
     given |= {"seed": seed or None, **limits.given(Limits(CERTIFY_S))}
     same: dict[str, Any] = {"seed": seed, "limits": limits, "tell": catalogue.say_derived, "given": given, **running}
     if not what_if:
         if base:
             raise UsageError("--base: the policy that --what-if changes; add that option")
-        return say_bad(run(format_, log, options, objective, **same))
+        return say_bad(run(format_, log, options, objective, stretches=stretches, **same))
+    if stretches > 1:
+        raise UsageError(f"--stretches {stretches}: --what-if runs whole logs")
     if objective != "flow":
         raise UsageError(f"--objective {objective}: --what-if compares hours of waiting, which are the objective flow")
     return say_bad(changes(format_, log, options, base, **same))

@@ -26,6 +26,7 @@ from schedgap.harness.studies.compare.row import Comparison
 from schedgap.harness.studies.compare.run import compare
 from schedgap.harness.studies.simulate.row import Simulation
 from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.rigid import affordable
 from schedgap.heuristics.simulator.trace import Trace
 from schedgap.instances.canonical import write_atomically
 from schedgap.instances.errors import UsageError
@@ -38,13 +39,17 @@ from schedgap.instances.schema import Instance
 from schedgap.models import MODELS
 
 
-def methods(objective: str) -> list[str]:
-    """Return the methods to run: all rules, search and bounds for one objective, and the quick bounds for all."""
+def methods(objective: str, jobs: int = 0, stretches: int = 1) -> list[str]:
+    """Return the methods to run on so many jobs: rules, search and bounds for one objective, quick bounds for all."""
     setting = "" if objective == "flow" else f"objective={objective}"
-    ids = [spec.id for spec in HEURISTICS if spec.paper == "rigid"]
-    models = (MODELS.get(name) for name in ("rigid.intervals", "rigid.starts", "rigid.search", "rigid.exact"))
-    ids += [spec.id for spec in models for p in spec.parameters if p.name == "objective" and objective in p.choices]
-    chosen = [f"{name}{'&' if '?' in name else '?'}{setting}" if setting else name for name in ids]
+    apart = f"stretches={stretches}" if stretches > 1 else ""
+    ids = [affordable(spec.id, jobs) for spec in HEURISTICS if spec.paper == "rigid"]
+    models = [MODELS.get(name) for name in ("rigid.intervals", "rigid.starts", "rigid.search", "rigid.exact")]
+    models = [spec for spec in models for p in spec.parameters if p.name == "objective" and objective in p.choices]
+    own = {spec.id: apart if spec.stretches else "" for spec in models}
+    ids = [*ids, *own]
+    settings = {name: "&".join(filter(None, (setting, own.get(name)))) for name in ids}
+    chosen = [f"{name}{'&' if '?' in name else '?'}{more}" if more else name for name, more in settings.items()]
     return [*chosen, *(f"rigid.bound?objective={name}" for name in OBJECTIVES if name != "flow"), "rigid.bound"]
 
 
@@ -54,6 +59,7 @@ def certify(
     options: Options = DEFAULTS,
     objective: str = "flow",
     *,
+    stretches: int = 1,
     seed: int = 0,
     limits: Limits | None = None,
     tell: Callable[[Instance], None] = lambda instance: None,
@@ -71,6 +77,8 @@ def certify(
         bad rows are listed in the results folder.
     objective
         The objective of the comparison (:data:`schedgap.instances.rigid.OBJECTIVES`).
+    stretches
+        Stretches of time of a long log in which the bound over starts and the search run as tasks of their own.
     seed, limits
         Seed of the search; limits of each method.
     tell
@@ -92,7 +100,7 @@ def certify(
     command = command_line(given or {}, "certify", format, str(log))
     limits = limits or Limits()
     chosen: dict[str, Any] = {"seeds": [seed], "limits": limits, "command": command}
-    found = compare([instance], methods(objective), ["rigid"], **chosen, **running)
+    found = compare([instance], methods(objective, len(instance.jobs), stretches), ["rigid"], **chosen, **running)
     list_bad(rows, found.folder)
     return found
 

@@ -137,6 +137,12 @@ class RigidView:
         lasts = self.lasts[np.arange(self.size), pool]
         return replace(self, moves=None, pool=pool, duration=lasts, requested=np.maximum(self.requested, lasts))
 
+    def among(self, jobs: Ints) -> RigidView:
+        """Return the view of some jobs only, ``(m,)`` by number, in which they have the numbers 0 to m - 1."""
+        names = ("release", "duration", "gpus", "pool", "requested", "weight")
+        moves = None if self.moves is None else self.moves[jobs]
+        return replace(self, **{name: getattr(self, name)[jobs] for name in names}, moves=moves, executed=None)
+
     def by_pool(self) -> list[tuple[Ints, int]]:
         """Return the pairs ``(jobs, number of GPUs)`` of the pools that have jobs; jobs are in the order of release."""
         order = np.lexsort((np.arange(self.size), self.release))

@@ -259,18 +259,19 @@ def empty_plan(jobs: RigidJobs, needed: bool) -> Plan:
 
 
 @compiled
-def still_waiting(queue: Ints, waiting: int, start: Ints) -> int:
-    """Move the jobs that have started behind those that still wait, and return the number of these."""
-    tried = queue[:waiting].copy()
-    kept, last = 0, waiting
-    for j in tried:
-        if start[j] < 0:
-            queue[kept] = j
-            kept += 1
-        else:
-            last -= 1
-            queue[last] = j
-    return kept
+def still_waiting(queue: Ints, tried: int, start: Ints) -> int:
+    """Move those of the first `tried` jobs that have started before the others, and return their number."""
+    first = queue[:tried].copy()
+    begun, place = 0, tried
+    for k in range(tried - 1, -1, -1):
+        if start[first[k]] < 0:
+            place -= 1
+            queue[place] = first[k]
+    for j in first:
+        if start[j] >= 0:
+            queue[begun] = j
+            begun += 1
+    return begun
 
 
 @compiled
@@ -298,7 +299,7 @@ def by_priority(
     release, gpus, n = jobs.release, jobs.gpus, jobs.release.size
     sizes, which, _ = sizes_of(gpus)
     queued, start, value = np.zeros(sizes.size, np.int64), np.full(n, -1, np.int64), -key
-    queue, waiting, fresh = np.empty(n, np.int64), 0, 0
+    every, head, waiting, fresh = np.empty(n, np.int64), 0, 0, 0
     running, busy = RunningGangs(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)), 0
     plan = empty_plan(jobs, overtaking == PLAN)
     users, clock = user.max() + 1, np.array([release[0], release[0] + factors.period])
@@ -316,26 +317,30 @@ def by_priority(
             free += gpus[j]
             accounts.held[user[j]] -= gpus[j]
         while arrived < n and release[arrived] <= now:
-            queue[waiting] = arrived
+            every[head + waiting] = arrived
             queued[which[arrived]] += 1
             waiting += 1
             arrived += 1
         if not queued[: np.searchsorted(sizes, free, "right")].any():
             continue
+        queue = every[head : head + waiting]
         if rule != FIXED:
-            valued(jobs, queue[:waiting], now, capacity, rule, user, factors, accounts.factor, value)
+            valued(jobs, queue, now, capacity, rule, user, factors, accounts.factor, value)
             fresh = 0
         ordered(queue, waiting, fresh, value)
-        turn += 1
+        turn, tried = turn + 1, waiting
         if overtaking == PLAN:
-            busy = planned(jobs, queue[: min(waiting, depth)], running, busy, now, free, start, plan, turn)
+            tried = min(waiting, depth)
+            busy = planned(jobs, queue[:tried], running, busy, now, free, start, plan, turn)
         else:
-            busy = in_order(jobs, queue[:waiting], running, busy, now, free, start, overtaking == EASY)
-        kept = still_waiting(queue, waiting, start)
-        for j in queue[kept:waiting]:
+            busy = in_order(jobs, queue, running, busy, now, free, start, overtaking == EASY)
+        begun = still_waiting(queue, tried, start)
+        for j in queue[:begun]:
             free -= gpus[j]
             accounts.held[user[j]] += gpus[j]
             queued[which[j]] -= 1
-        left -= waiting - kept
-        waiting = fresh = kept
+        left -= begun
+        head += begun
+        waiting -= begun
+        fresh = waiting
     return start

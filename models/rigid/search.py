@@ -6,7 +6,7 @@ Jobs of no duration hold no GPUs, so they end at their release, whatever the oth
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from schedgap.instances.rigid import RigidSchedule, RigidView, first_starts, ker
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Status, Times, TracePoint, checked, peak_mb
 from schedgap.models.registry import SEEDED, Outcome, model
 from schedgap.models.rigid.bounds import SUMS, Least, WeightedDelay, goal_of, least, minimised
+from schedgap.models.rigid.stretches import STRETCHES, in_parts, number_of, stretch_of
 
 MOST_EXACT = 9
 """Largest number of jobs whose lists are all enumerated."""
@@ -281,6 +282,26 @@ class PoolSearches:
             self.trace.append(TracePoint(self.budget.wall_s, value, self.bound.value))
         return value
 
+    def follow(self, jobs: Ints, starts: Ints) -> None:
+        """Let all jobs take their earliest places in the order of `starts` ``(n,)``, which are those of `jobs`."""
+        wanted = np.empty(self.view.size, np.int64)
+        wanted[jobs] = starts
+        for pool in self.pools:
+            pool.offer(kernels().in_turn(*pool.of, np.argsort(wanted[pool.jobs], kind="stable"), False))
+
+    def run(self, options: SolveOptions) -> Status:
+        """Search pool by pool until a limit is reached, all searches stall, or the best is proved."""
+        rounds = 0
+        while True:
+            proved = self.record() <= self.bound.value * (1 + options.rel_gap)
+            stopped = self.late(USED) or (options.nodes is not None and rounds >= options.nodes)
+            left = [pool for pool in self.pools if not pool.over]
+            if stopped or not left or proved:
+                return "optimal" if proved else "time limit with incumbent" if stopped else "gap left"
+            for pool in left:
+                pool.search()
+                rounds += 1
+
     def late(self, used: float) -> bool:
         """Return whether this fraction of the time limit is over."""
         return self.budget.spent_s > used * self.budget.limit_s
@@ -327,7 +348,9 @@ def exact(view: RigidView, options: SolveOptions, objective: str = "flow") -> Ou
     return replace(found, solution=checked(found.solution, options, build_exact, view, objective))
 
 
-def search(view: RigidView, options: SolveOptions, objective: str = "flow", seeded: bool = True) -> Outcome:
+def search(
+    view: RigidView, options: SolveOptions, objective: str = "flow", seeded: bool = True, stretches: int = 1
+) -> Outcome:
     """Search for the best schedule, and bound it by the best closed-form relaxation.
 
     The first schedules are by release, area, and duration times powers of GPUs per weight: list schedules with and
@@ -336,21 +359,38 @@ def search(view: RigidView, options: SolveOptions, objective: str = "flow", seed
     pool by pool: some consecutive jobs of the list change places, and all jobs are scheduled again, or only these, in
     the GPUs that the others leave free. Jobs that may choose among pools get either the pools in which they ran or
     those in which each would end first at its release, whichever gives the better first schedules, and keep them.
+
+    With `stretches` of time, these are searched apart, unless their schedules are known already. Then all jobs take
+    their earliest places in the order of these starts, and the search goes on from there. The makespan, and jobs that
+    may choose among pools, are searched as a whole.
+
+    `nodes` limits the rounds of all pools together.
     """
     budget, about = clock.Budget(options.time_limit_s), (objective, goal_of(view, objective), least(view, objective))
+    apart = view.moves is None and objective != "makespan"
+    known = in_parts(part_of_search, view, options, objective, stretches) if apart else []
     tried = [view] if view.moves is None else [view.settled, view.within(view.pool)]
     pools = min((PoolSearches(one, *about, budget, options.seed).begun() for one in tried), key=lambda p: p.value)
     executed = view.executed if view.executed is not None and view.executed.job.size == view.size else None
     pools.seeded([*(seed.decision for seed in options.seeds if seeded), *([executed] if executed else [])])
-    while True:
-        proved = pools.record() <= pools.bound.value * (1 + options.rel_gap)
-        late, left = pools.late(USED), [pool for pool in pools.pools if not pool.over]
-        if late or not left or proved:
-            break
-        for pool in left:
-            pool.search()
-    status: Status = "optimal" if proved else "time limit with incumbent" if late else "gap left"
+    if known:
+        pools.follow(np.concatenate([part["job"] for part in known]), np.concatenate([part["start"] for part in known]))
+    status = pools.run(options)
     return pools.outcome(status, f"bound: {pools.bound.name}", pools.bound.value)
+
+
+def part_of_search(
+    view: RigidView, options: SolveOptions, at: int, objective: str = "flow", stretches: int = 1
+) -> Mapping[str, Any]:
+    """Return the best starts found for the jobs of a stretch of time, as arrays: `job` and `start`, ``(m,)``."""
+    if view.moves is not None or objective == "makespan":
+        raise NotApplicableError("jobs may choose among pools, or the last completion counts: searched as a whole")
+    stretch = stretch_of(view, at, number_of(view.size, stretches))
+    one, budget = view.among(stretch.jobs), clock.Budget(options.time_limit_s)
+    about = objective, goal_of(one, objective), least(one, objective)
+    pools = PoolSearches(one, *about, budget, options.seed).begun()
+    pools.run(options)
+    return {"job": stretch.jobs[stretch.own], "start": pools.starts[stretch.own]}
 
 
 def _too_many(view: RigidView) -> str | None:
@@ -372,6 +412,8 @@ model(
     kind="matheuristic",
     source="Priority lists and large-neighbourhood search (Shaw 1998), with a bound",
     procedure=search,
+    stretches=number_of,
+    part=part_of_search,
     example="gen/20jobs?jobs=4",
-    **minimised(REGULAR, "", SEEDED),
+    **minimised(REGULAR, "", SEEDED, STRETCHES),
 )(build_exact)

@@ -17,7 +17,8 @@ that is cheap.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -31,10 +32,11 @@ from schedgap.models.engine.fluid.intervals import SLIVER, Posed, stated
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Times, peak_mb
 from schedgap.models.registry import Outcome, model
 from schedgap.models.rigid.bounds import SUMS, goal_of, machines_of, minimised, safely, too_many
-from schedgap.models.rigid.prices import dearest
+from schedgap.models.rigid.prices import dearest, part_of
+from schedgap.models.rigid.stretches import STRETCHES, in_parts, number_of, stretch_of
 
 MOST_JOBS = 200_000
-"""Most jobs for this bound, unless it is asked for."""
+"""Most jobs of a stretch of time for this bound, unless it is asked for."""
 
 FIRST = 60
 """Approximate number of the intervals of the statement; their edges are releases and earliest ends of jobs."""
@@ -121,8 +123,10 @@ def build_starts(view: RigidView, objective: str = "flow") -> pyo.ConcreteModel:
     return stated(Starts(view, objective, first_edges(view)))
 
 
-def by_starts(view: RigidView, options: SolveOptions, objective: str = "flow") -> Outcome:
+def by_starts(view: RigidView, options: SolveOptions, objective: str = "flow", stretches: int = 1) -> Outcome:
     """Bound a weighted sum of flow times without preemption, by the best prices of machines over time.
+
+    With `stretches`, these are priced apart, unless their prices are known already. Then all are improved together.
 
     See Also
     --------
@@ -131,7 +135,8 @@ def by_starts(view: RigidView, options: SolveOptions, objective: str = "flow") -
     """
     view, began = view.relaxed, clock.now()
     limit = None if options.time_limit_s is None else USED * options.time_limit_s
-    found = dearest(view, goal_of(view, objective), limit)
+    budget, known = clock.Budget(limit), in_parts(part_of_starts, view, options, objective, stretches)
+    found = dearest(view, goal_of(view, objective), None if limit is None else budget.left_s, known=known)
     solution = Solution(
         status="gap left" if found.late else "optimal",
         termination=f"bound: {found.prices.shape[1]} intervals, {found.rounds} rounds of pricing",
@@ -144,12 +149,24 @@ def by_starts(view: RigidView, options: SolveOptions, objective: str = "flow") -
     return Outcome(solution, None, evidence=found)
 
 
+def part_of_starts(
+    view: RigidView, options: SolveOptions, at: int, objective: str = "flow", stretches: int = 1
+) -> Mapping[str, Any]:
+    """Return the best prices found for a stretch of time, as arrays."""
+    view = view.relaxed
+    stretch = stretch_of(view, at, number_of(view.size, stretches))
+    limit = None if options.time_limit_s is None else USED * options.time_limit_s
+    return part_of(stretch, dearest(view, goal_of(view, objective), limit, stretch.jobs))
+
+
 model(
     "rigid.starts",
     problem="rigid.flow",
     kind="bound",
     source="Relaxation over starts (Dyer and Wolsey 1990), by smoothed ascent of prices over time",
     procedure=by_starts,
-    too_large=partial(too_many, most=MOST_JOBS),
-    **minimised(SUMS, ""),
+    stretches=number_of,
+    part=part_of_starts,
+    too_large=lambda view, stretches=1: too_many(view, MOST_JOBS * stretches),
+    **minimised(SUMS, "", STRETCHES),
 )(build_starts)

@@ -418,6 +418,7 @@ RUNNING: dict[str, Sequence[Column[Any]]] = {
     "row": _keyed(COMPARE, "instance", "method", "seed", "limits", "objective", "status", "verified", "solve_s"),
     "dot": _keyed(COMPARE, "instance", "method", "objective", "status", "verified", "solve_s"),
     "curve": [column(measures.FRONTIER["kind"], text=attrgetter("label"))],
+    "stretch": _keyed(COMPARE, "instance", "method", "status", "solve_s"),
     "changed": _keyed(COMPARE, "instance", "method", "objective", "status", "verified", "solve_s"),
     "simulation": _keyed(SIMULATE, "policy", "ttd_s", "jct_mean_s", "status", "verified"),
     "bound": [replace(column(measures.BOUNDS["model"]), header="bound")],

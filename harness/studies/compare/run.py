@@ -32,7 +32,7 @@ from schedgap.harness.studies.compare.methods import (
 )
 from schedgap.harness.studies.compare.price import priced
 from schedgap.harness.studies.compare.row import BROKEN, Comparison, Name, Row, better, exact, gap, ratio, refuted_by
-from schedgap.harness.studies.compare.task import MethodResult, MethodTask
+from schedgap.harness.studies.compare.task import MethodResult, MethodTask, PartResult
 from schedgap.harness.studies.published import together, with_published
 from schedgap.harness.studies.statistics import parquet
 from schedgap.heuristics import HEURISTICS
@@ -200,7 +200,8 @@ def plan(
             shares = limits.time_limit_s is limits.nodes is None and starts_from_decisions(spec)
             alone = limits if limits.run_s is None else replace(limits, run_s=None)
             own = _shared(limits, searches, len(instances)) if shares else alone
-            tasks.append(MethodTask(*about, spec.id, seed, name, limits=own))
+            divided = spec.stretches(len(instance.jobs)) if isinstance(spec, ModelSpec) and spec.stretches else 1
+            tasks.append(MethodTask(*about, spec.id, seed, name, limits=own, stretches=divided))
     return tasks
 
 
@@ -246,6 +247,7 @@ def staged(
 ) -> list[Stage]:
     """Return the stages of a comparison: the heuristics of the models' problems, all other methods, missing bounds.
 
+    Stretches of time of long logs come with the first stage, and the models that put them together with the second.
     Heuristics that were not selected run `beside` the models for which it is true: models start from their decisions,
     and the decisions may refute what models claim. With `bound`, models run at the end where a decision has no bound.
     """
@@ -257,7 +259,7 @@ def staged(
     places = dict.fromkeys(_place(task, task.method) for task, _ in wanted)
     found = {place: selected.get(place) or helping.get(place) for place in places}
     starts = {place: task for place, task in found.items() if task}
-    first = list(starts.values())
+    first = [*(part for task in tasks for part in task.apart()), *starts.values()]
     # Long tasks come first, so that no worker waits long for another's last task: searches, which share their time,
     # then other models, then heuristics. Searches that share the time of the run wait for what others leave of it.
     ordered = [task for task, spec in sorted(models, key=lambda pair: not starts_from_decisions(pair[1]))]
@@ -278,7 +280,10 @@ def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
     """Return the task of a model with the verified decisions of heuristics that the model may start from."""
     places = {_place(task, h.id) for h in related(find_spec(task.method))}
     known = [one for one in done if one.row.verified and one.row.name in places]
-    return replace(task, known=tuple((one.row.method, opened(one.decision)) for one in sorted(known, key=_method)))
+    mine = [one for one in done if isinstance(one, PartResult) and one.row.name == _place(task, task.method)]
+    parts = [(one.at, opened(one.part)) for one in mine if one.part is not None]
+    found = tuple((one.row.method, opened(one.decision)) for one in sorted(known, key=_method))
+    return replace(task.together(parts), known=found)
 
 
 def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
@@ -287,7 +292,8 @@ def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list
     A method that is made for a narrower problem needs the bound of that one, too. One bound per problem is enough for
     all seeds and limits; the model runs with those of the instance's first task.
     """
-    status = {(one.row.fingerprint, one.row.method): one.row.status for one in done}
+    whole = [one for one in done if not isinstance(one, PartResult)]
+    status = {(one.row.fingerprint, one.row.method): one.row.status for one in whole}
     first = {task.fingerprint: task for task in reversed(tasks)}
     missing: dict[tuple[str, str], MethodTask] = {}
     for one, row in zip(done, certify(one.row for one in done), strict=True):
@@ -367,7 +373,7 @@ def judged(found: Finished) -> list[Row]:
     return certify(one.row for one in found.results if isinstance(one, MethodResult))
 
 
-STUDY = Study("compare", (MethodResult,), collected, _tables, judged)
+STUDY = Study("compare", (MethodResult, PartResult), collected, _tables, judged)
 
 
 def read_run(folder: str | Path) -> Comparison:

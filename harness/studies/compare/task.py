@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,7 @@ from schedgap.models import ModelSpec, shadow_prices
 from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, NotCertifiableError, Solution, SolveOptions
 from schedgap.models.engine.solve.logs import joined, logging
 from schedgap.models.provers import Content, prove
+from schedgap.models.registry import APART
 
 Trace = tuple[tuple[float, float | None, float | None], ...]
 """Points of time in seconds, incumbent and bound."""
@@ -58,8 +60,9 @@ READ_S = 3e-6
 class MethodTask(InstanceTask["MethodResult"]):
     """A task that runs one method on one instance.
 
-    `limits_name` is the name of its limit set. `known` has pairs of method and decision from which a model may start.
-    The row of a task that only `helps` others is not in the table.
+    `limits_name` is the name of its limit set. `known` has pairs of method and decision from which a model may start,
+    and `parts` pairs of number and arrays: what was found of its `stretches` of time (:meth:`apart`). The row of a task
+    that only `helps` others is not in the table.
     """
 
     method: str
@@ -67,6 +70,20 @@ class MethodTask(InstanceTask["MethodResult"]):
     limits_name: str = ""
     known: tuple[tuple[str, Any], ...] = ()
     helps: bool = False
+    stretches: int = 1
+    parts: tuple[tuple[int, Any], ...] = ()
+
+    def apart(self) -> list[PartTask]:
+        """Return the tasks of the stretches into which the method divides a long log; none if it does not."""
+        if self.stretches == 1:
+            return []
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | {"helps": True, "stretches": 1}
+        fields["limits"] = within(self.limits, APART / self.stretches)
+        return [PartTask(**fields, at=at) for at in range(self.stretches)]
+
+    def together(self, parts: Sequence[tuple[int, Any]]) -> MethodTask:
+        """Return the task that puts together what was found of its stretches, in the rest of the time."""
+        return self if self.stretches == 1 else replace(self, parts=(*parts,), limits=within(self.limits, 1 - APART))
 
     def identity(self) -> Mapping[str, Any]:
         known = [method for method, _ in self.known]
@@ -111,6 +128,35 @@ class MethodTask(InstanceTask["MethodResult"]):
         """Return the row of this task without results, but with the given `fields` set."""
         spec = find_spec(self.method)
         return Row(**self.about, **of_method(spec), method=spec.id, seed=self.seed, limits=self.limits_name, **fields)
+
+
+def within(limits: Limits, share: float) -> Limits:
+    """Return limits with a share of the time, if it is limited."""
+    counted = limits.nodes is not None and limits.time_limit_s is None
+    return limits if counted else replace(limits, time_limit_s=share * limits.seconds)
+
+
+@dataclass(frozen=True)
+class PartTask(MethodTask):
+    """A task that solves a stretch of time of a long log for its method; `at` is the number of the stretch."""
+
+    at: int = 0
+
+    def identity(self) -> Mapping[str, Any]:
+        return {**super().identity(), "at": self.at}
+
+    def attempt(self) -> PartResult:
+        spec, began, before = find_spec(self.method), time.perf_counter(), clock.stood_still()
+        assert isinstance(spec, ModelSpec)
+        assert spec.part is not None
+        part = spec.part(spec.view(self.instance), self.limits.options(self.seed), self.at)
+        waited_s = sum(now - then for now, then in zip(clock.stood_still(), before, strict=True))
+        solve_s = time.perf_counter() - began - waited_s
+        row = self.blank_row(status="feasible", solve_s=solve_s, total_s=solve_s)
+        return PartResult(row, helps=True, at=self.at, part=part)
+
+    def failed(self, status: Status, reason: str) -> PartResult:
+        return PartResult(self.blank_row(status=status, reason=reason), helps=True, at=self.at)
 
 
 def repeated(rows: Sequence[Row]) -> Row:
@@ -201,6 +247,48 @@ class MethodResult(kept.RowResult):
         return cls(row, decision, trace, prices, decided, helps, proof, log, instance, stored.meta)
 
 
+@dataclass(frozen=True)
+class PartResult(MethodResult):
+    """What was found of a stretch of time, number `at`: arrays by name in `part`, if the task did not fail.
+
+    It states no bound and no schedule. Those of the whole log are certified, whatever they were made of.
+    """
+
+    at: int = 0
+    part: Any = None
+
+    record: ClassVar[str] = "stretch"
+
+    def content(self) -> dict[str, Any]:
+        return super().content() | {"at": self.at}
+
+    def parts(self) -> Mapping[str, Any]:
+        return {} if self.part is None else {self.file: kept.to_plain(kept.opened(self.part))}
+
+    def holds(self) -> str:
+        self.check()
+        if any(value is not None for value in (self.row.objective, self.row.claimed_bound, self.row.own_bound)):
+            raise ValueError("a stretch of a log states no bound and no objective")
+        return ""
+
+    @property
+    def file(self) -> str:
+        """Path of its file in the results folder."""
+        return self.row.file("stretches", f"-{self.at}.json.gz")
+
+    @classmethod
+    def restored(cls, content: Mapping[str, Any], stored: kept.Stored) -> PartResult:
+        found = super().restored(content, stored)
+        one = cls(**{**vars(found), "at": kept.typed(int, content["at"])})
+        has = one.file in stored.lines[content["key"]]["files"]
+        return replace(one, part=kept.Later(partial(_part, stored.file(content["key"], one.file)))) if has else one
+
+
+def _part(file: KeptFile) -> Any:
+    """Return the arrays in a file, or raise `ValueError` if they are not as they were written."""
+    return kept.from_plain(file.unpacked())
+
+
 def _log(file: KeptFile) -> str:
     """Return a log, or raise `ValueError` if it is not as it was written."""
     return file.content().decode()
@@ -266,7 +354,7 @@ def _solve(spec: ModelSpec, view: Any, task: MethodTask, options: SolveOptions) 
     if task.limits.run_s is not None:
         options = replace(options, more=more, enough=GOOD if options.rel_gap == Limits.rel_gap else options.rel_gap)
     known, budget = seeds(spec, view, task.known), clock.Budget()
-    outcome, core_share = spec.run(view, replace(options, seeds=known)), budget.core_share
+    outcome, core_share = spec.run(view, replace(options, seeds=known, parts=dict(task.parts))), budget.core_share
     solution, bounds, proof = outcome.solution, spec.kind != "baseline", None
     if not bounds and solution.status == "optimal":  # for its own objective, which is not that of the problem
         solution = replace(solution, status="feasible")

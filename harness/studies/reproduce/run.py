@@ -23,7 +23,7 @@ from schedgap.harness.studies.published import measured_as, split, together
 from schedgap.harness.studies.reproduce import measure
 from schedgap.harness.studies.reproduce.row import Case, ReproducedRow, Reproduction
 from schedgap.harness.studies.reproduce.setting import Compared, Setting, SettingRun, find
-from schedgap.harness.studies.reproduce.task import BoundTask, MethodResult, MethodTask, SimulationResult
+from schedgap.harness.studies.reproduce.task import BoundTask, MethodResult, MethodTask, PartResult, SimulationResult
 from schedgap.harness.studies.simulate.row import ALIASES, BOUNDED, Bound, SimulationRow
 from schedgap.harness.studies.simulate.run import USUAL, resolve
 from schedgap.harness.studies.simulate.run import collected as simulated
@@ -210,4 +210,4 @@ def _judged(found: Finished) -> list[CheckedRow]:
     return [*judged_methods(found), *judged_policies(found)]
 
 
-STUDY = Study("reproduce", (MethodResult, SimulationResult, Bound), _collected, _tables, _judged, lean=True)
+STUDY = Study("reproduce", (MethodResult, PartResult, SimulationResult, Bound), _collected, _tables, _judged, lean=True)

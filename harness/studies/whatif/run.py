@@ -18,6 +18,7 @@ from schedgap.harness.studies.whatif.change import UNCHANGED, Change, columns_of
 from schedgap.harness.studies.whatif.row import BASE, CLUSTER, EXECUTED, LIMITS, POLICY, ChangeRow, WhatIf
 from schedgap.harness.studies.whatif.task import ChangedResult, ChangedTask, Waits
 from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.rigid import ASKED, CONSIDERED, affordable, knowledge
 from schedgap.instances.errors import UnknownNameError
 from schedgap.instances.importers import Options, read_trace
 from schedgap.instances.importers.registry import DEFAULTS
@@ -57,7 +58,7 @@ def policies(instance: Instance) -> list[str]:
         if spec.paper != "rigid" or spec.problem != "rigid.flow" or spec.settings or spec.id in RAN:
             continue
         if _estimates(spec.id):
-            chosen.append(f"{spec.id}?estimates=requested" if asked else spec.id)
+            chosen.append(affordable(f"{spec.id}?estimates=requested" if asked else spec.id, len(instance.jobs)))
         elif spec.id == "rigid.fcfs":
             chosen.append(spec.id)
     return chosen
@@ -146,7 +147,9 @@ def _named(name: str, known: Sequence[str]) -> str:
 
 def limiting(base: str) -> str:
     """Return the policy on which other time limits are tried: the base if it uses them, else EASY."""
-    return f"{base_id(base) if _estimates(base) else USUAL_BASE}?estimates=requested"
+    if not _estimates(base):
+        return f"{USUAL_BASE}?estimates=requested"
+    return base if knowledge(base) == ASKED else f"{base_id(base)}?estimates=requested"
 
 
 def _estimates(policy: str) -> bool:
@@ -259,8 +262,9 @@ def _fits(one: ChangedResult, cluster: Change) -> bool:
 def _named_policy(method: str) -> str:
     """Return a policy in words, with the run times that it goes by: ``easy with the users' limits``."""
     name = base_id(method).removeprefix("rigid.")
-    knows = "with the users' limits" if method.endswith("requested") else "that knows run times"
-    return f"{name} {knows}" if _estimates(method) else name
+    knows = "with the users' limits" if knowledge(method) == ASKED else "that knows run times"
+    planned = f", {CONSIDERED} jobs reserving" if "considered=" in method else ""
+    return f"{name} {knows}{planned}" if _estimates(method) else name
 
 
 def _kind(one: ChangedResult, base: ChangedResult | None) -> str:

@@ -61,6 +61,8 @@ class SolveOptions:
         Whether to also solve the Pyomo model with PuLP/CBC, and report the relative difference of the objectives.
     seeds
         Known decisions, for models that can start from them.
+    parts
+        What is known of stretches of time, by number, for models that are solved in stretches.
     more
         A search that has used its time limit and has this gap may go on for ``more(gap)`` seconds.
     enough
@@ -80,6 +82,7 @@ class SolveOptions:
     basis: Any = None
     cross_check: bool = False
     seeds: Sequence[Seed] = ()
+    parts: Mapping[int, Any] = field(default_factory=dict)
     more: Callable[[float], float] | None = None
     enough: float = 0.0
     logs: Path | None = None
