@@ -12,10 +12,10 @@ from typing import Any
 from .basics import Data, require
 from .reading.columns import RawColumns
 
-MOST_BYTES = 100_000_000
-"""Largest size of a file, and of what it unpacks to; the log of 200,000 jobs has 39 MB."""
+MOST_BYTES = 200_000_000
+"""Largest size of a file, and of what it unpacks to; the log of a million jobs has 122 MB."""
 
-MOST_VALUES = 10_000_000
+MOST_VALUES = 20_000_000
 """Largest number of values in a file; each takes up to 100 bytes of memory."""
 
 

@@ -51,7 +51,7 @@ def told(run: Path, name: str, content: bytes) -> str:
     [
         ("window0", "hadar.utility has no 'window'"),
         ("flip", "it is not a gzip file, or it was damaged"),
-        ("trunc", "it is cut off, or unpacks to more than 100 MB"),
+        ("trunc", "it is cut off, or unpacks to more than 200 MB"),
         ("problem_ansi", r"there is no rule for hadar.utility\x1b[31m"),
     ],
 )

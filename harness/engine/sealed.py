@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from schedgap.instances.canonical import read_bytes
 from schedgap.instances.errors import UsageError
 
-MAX_READ_MB, MAX_UNPACKED_MB = 300, 100
+MAX_READ_MB, MAX_UNPACKED_MB = 2000, 200
 """Limits in MB on the memory of one file's parsed content, and on its text, which also limits a journal line."""
 
 SIZES = {b",": 64, b"[": 128, b"{": 320}

@@ -282,8 +282,29 @@ def _started(task: MethodTask, done: Sequence[MethodResult]) -> MethodTask:
     known = [one for one in done if one.row.verified and one.row.name in places]
     mine = [one for one in done if isinstance(one, PartResult) and one.row.name == _place(task, task.method)]
     parts = [(one.at, opened(one.part)) for one in mine if one.part is not None]
-    found = tuple((one.row.method, opened(one.decision)) for one in sorted(known, key=_method))
+    found = tuple((one.row.method, opened(one.decision)) for one in sorted(_sendable(task, known), key=_method))
     return replace(task.together(parts), known=found)
+
+
+MOST_KNOWN_MB = 100.0
+"""Most memory of the decisions that a task is sent: those of a log of a million jobs take 32 MB each."""
+
+
+def _sendable(task: MethodTask, known: Sequence[MethodResult]) -> list[MethodResult]:
+    """Return decisions that a model may start from: the best of its own problem first, as many as are not too large."""
+    problem, sent_mb = find_spec(task.method).problem, 0.0
+    chosen = list[MethodResult]()
+    for one in sorted(known, key=lambda one: (one.row.problem != problem, _cost(one.row))):
+        sent_mb += sum(getattr(part, "nbytes", 0) for part in vars(opened(one.decision)).values()) / 1e6
+        if sent_mb > MOST_KNOWN_MB and chosen:
+            break
+        chosen.append(one)
+    return chosen
+
+
+def _cost(row: Row) -> float:
+    """Return the objective of a row such that less is better."""
+    return (row.objective or 0.0) * (-1 if row.sense == "max" else 1)
 
 
 def unbounded(tasks: Sequence[MethodTask], done: Sequence[MethodResult]) -> list[MethodTask]:
