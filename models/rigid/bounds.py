@@ -58,7 +58,11 @@ MARGIN = 1e-9
 """Relative error allowed for floating-point sums in a bound."""
 
 MOST_JOBS = 20_000
-"""Most jobs for column generation over intervals; this many take 12 s of computing and 600 MB."""
+"""Most jobs for column generation over intervals; this many take 12 s of computing and 600 MB.
+
+Not more, since that is all the time that `harness certify` gives a bound. Where no job is interrupted,
+:mod:`schedgap.models.rigid.starts` is tighter, and cheaper for many jobs.
+"""
 
 SUMS = ("flow", "slowdown", "weighted")
 """Objectives that are weighted sums of completion times."""
