@@ -14,11 +14,15 @@ from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.oef import OefView
 from schedgap.models.engine.solve import Session, SolveOptions
 from schedgap.models.engine.solve.session import PRIMAL_SIMPLEX
+from schedgap.models.oef.fair import curve
 from schedgap.models.oef.lazy import lazy_fair
+from schedgap.models.oef.printed import Constraints
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import ways
+from test_oef_frontier import compared
 
 FULL_S = 60.0
 """Seconds that HiGHS gets for the full LP of 1000 tenants."""
@@ -69,6 +73,21 @@ def test_lazy_rows_by_dual_simplex(bench, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Session, "add_rows", by_primal)
     primal = bench.reference(lambda: lazy_fair(view, SolveOptions(method="simplex", time_limit_s=60)), rounds=1)
     bench.line("lazy rows, n = 200: dual, against primal simplex", dual, primal, "≥ 1× (18× in one case)", least=1.0)
+
+
+def test_points_of_a_curve_begin_where_the_last_one_ended(bench) -> None:  # type: ignore[no-untyped-def]
+    """Time a curve of 50 tenants, against points that begin anew."""
+    view = PAPERS.get("oef").view(instances.load("gen/oef-50"))
+    points, options = [Constraints(epsilon=i / 20) for i in range(21)], SolveOptions(method="simplex")
+    warm = bench.time(lambda: list(curve(view, points, options)))
+    anew = bench.reference(lambda: [next(curve(view, [point], options)) for point in points])
+    bench.line("21 points of a frontier, n = 50: from the last one, against anew", warm, anew, "≥ 1×", least=1.0)
+
+
+def test_points_of_300_random_instances_are_those_of_scipy(bench) -> None:  # type: ignore[no-untyped-def]
+    """Time 1,200 points of frontiers; each is compared with the full program, and its bound is derived."""
+    seconds = bench.time(lambda: [compared(seed) for seed in range(300)], rounds=1)
+    bench.line("1,200 points of frontiers on 300 random instances: all equal scipy's optimum", seconds, None, "")
 
 
 @pytest.mark.parametrize("model", ["oef.cooperative", "oef.noncooperative", "oef.efficiency"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from schedgap.harness.engine.result import grouped
@@ -41,27 +41,38 @@ def _price(row: FrontierRow | PriceRow | None) -> str:
     return between(row.price_at_least, row.price_at_most)
 
 
-MECHANISMS: tuple[Column[FrontierRow], ...] = columns(
-    measures.FRONTIER,
-    method={"css": "text"},
-    epsilon={},
-    sigma={},
-    total={},
-    price_at_most={"text": _price},
-    beyond_at_most={"priority": 1},
-    verified={"bad": lambda row: row.wrong, "priority": 2, "shared": True},
+def _two_sided(shown: Sequence[Column[Any]]) -> tuple[Column[Any], ...]:
+    """Return columns in which that of the price has both limits, and says so."""
+    return tuple(replace(one, header="price") if one.key == "price_at_most" else one for one in shown)
+
+
+MECHANISMS: tuple[Column[FrontierRow], ...] = _two_sided(
+    columns(
+        measures.FRONTIER,
+        method={"css": "text"},
+        epsilon={},
+        sigma={},
+        total={},
+        price_at_most={"text": _price},
+        beyond_at_most={"priority": 1},
+        verified={"bad": lambda row: row.wrong, "priority": 2, "shared": True},
+    )
 )
 
-COSTS: tuple[Column[PriceRow], ...] = columns(
-    measures.PRICES,
-    requires={"css": "text"},
-    instance={"css": "text", "shared": True, "priority": 3},
-    price_at_most={"text": _price},
-    median={"priority": 1},
-    mean={
-        "text": lambda row: ABSENT if row.mean is None else percent(row.mean) + within((row.mean_low, row.mean_high))
-    },
-    worst={"css": "text", "priority": 2},
+COSTS: tuple[Column[PriceRow], ...] = _two_sided(
+    columns(
+        measures.PRICES,
+        requires={"css": "text"},
+        instance={"css": "text", "shared": True, "priority": 3},
+        price_at_most={"text": _price},
+        median={"priority": 1},
+        mean={
+            "text": lambda row: (
+                ABSENT if row.mean is None else percent(row.mean) + within((row.mean_low, row.mean_high))
+            )
+        },
+        worst={"css": "text", "priority": 2},
+    )
 )
 
 _level: Any = {"align": "right"}
@@ -130,7 +141,8 @@ def _tolerated(found: Frontier) -> str:
 def notes(found: Frontier) -> list[tuple[str, str]]:
     """Return ``(method, reason)`` pairs for what was not computed."""
     rows = [row for row in found.rows if row.total is None]
-    return frame.together([(clean(row.method, 80), clean(row.reason or row.status, 300)) for row in rows])
+    pairs = ((clean(row.method, 80), clean(row.reason or row.status, 300)) for row in rows)
+    return frame.together(dict.fromkeys(pairs))
 
 
 def _groups(found: Frontier) -> list[tuple[str, list[FrontierRow]]]:

@@ -286,7 +286,7 @@ def _overall(prices: Sequence[PriceRow]) -> Iterator[PriceRow]:
     units = units_of(names)
     for several_of in grouped(prices, "requires"):
         values = {one.instance: one.price_at_most for one in several_of}
-        groups, worst = by_unit(values, units), max(several_of, key=lambda one: one.price_at_least)
+        groups, worst = by_unit(values, units), max(several_of, key=lambda one: (one.price_at_least, one.price_at_most))
         few = len(groups) < FEWEST
         low, high = (None, None) if few else interval(groups)
         yield PriceRow(
