@@ -73,6 +73,7 @@ class BranchAndPrice:
         self.nodes, self.made, self.pivots = 0, 1, root.pivots
         self.work = MASTER * root.pricings * domain.packing.blocks
         self.vain, self.again = 0, 0
+        self.listed: list[tuple[Branch, tuple[Domain, Domain]]] = []
 
     @property
     def bound(self) -> float:
@@ -184,10 +185,29 @@ class BranchAndPrice:
             bound = min(bound, closed)
         if done or pair is None or bound <= cutoff:
             self.settle(bound)
+            self.listed += [(node, pair)] if pair else []
         else:
-            node.parts = tuple(Branch(part, bound, node.prices, self.made - i) for i, part in enumerate(pair))
-            self.open += node.parts
-            self.made += 2
+            self.split(node, pair, bound)
+
+    def split(self, node: Branch, pair: tuple[Domain, Domain], bound: float) -> None:
+        """Open the children of a node, in which solutions are worth at most `bound`."""
+        node.parts = tuple(Branch(part, bound, node.prices, self.made - i) for i, part in enumerate(pair))
+        self.open += node.parts
+        self.made += 2
+
+    def prove(self, incumbent: float, time_limit_s: float | None) -> None:
+        """Branch on nodes that only enumeration has closed, so that prices of :attr:`proof` prove what it found.
+
+        At most :data:`PROVING` nodes are solved, which do not count as nodes of the search; what remains open then is
+        proved by prices of the nodes above. The search is over after this, and its bound has to be read before.
+        """
+        self.close, budget = None, clock.Budget(time_limit_s)
+        for node, pair in self.listed:
+            self.split(node, pair, node.bound)
+        searched = self.nodes
+        while self.open and self.nodes < searched + PROVING and budget.left_s > 0:
+            self.explore(incumbent, None if time_limit_s is None else max(budget.left_s, 0.1))
+        self.nodes = searched
 
     def tightened(self, domain: Domain, relaxation: Generated, cutoff: float) -> Domain:
         """Return the domain without the ends that reduced-cost fixing excludes for all solutions above the cutoff."""
@@ -202,6 +222,9 @@ class BranchAndPrice:
         """Close a node whose solutions are worth at most `bound`."""
         self.settled = max(self.settled, bound)
 
+
+PROVING = 400
+"""Most nodes that are solved to prove by prices what enumeration has closed."""
 
 MASTER = 2
 """Work of a round of column generation per block. Pricing a block counts 1, and solving the master takes as long."""

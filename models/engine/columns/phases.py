@@ -174,7 +174,10 @@ class _Solve:
                 self.dive(packer, tree)
         why = self.search(packer, tree)
         self.trace += [self.point(p.incumbent, None, p.time_s + began) for p in packer.trace]
-        return self.answer(max(tree.bound, self.incumbent(packer)), packer.packed, tree, why)
+        bound = max(tree.bound, self.incumbent(packer))
+        if tree.listed and self.closed(tree, packer) and np.isfinite(self.incumbent(packer)):
+            tree.prove(self.incumbent(packer), self.left())
+        return self.answer(bound, packer.packed, tree, why)
 
     def search(self, packer: Packer, tree: BranchAndPrice) -> str:
         """Anneal and branch in turns, with the same work for both; return the reason why the search ended."""
