@@ -151,7 +151,7 @@ def with_levels(m: pyo.ConcreteModel, sharers: Sharers, kept: Array | None = Non
     return m
 
 
-class Filled(NamedTuple):
+class FilledLevel(NamedTuple):
     """The levels ``(sharers,)`` in efficiency, NaN where a program had no optimum, and the outcomes of all programs."""
 
     level: Array
@@ -168,7 +168,7 @@ def filled(
     view: OefView,
     options: SolveOptions,
     sharers: Callable[[Bools], Sharers],
-) -> Filled:
+) -> FilledLevel:
     """Fill the levels of leximin within the rows of a model of shares; the last program has an allocation with all.
 
     ``sharers(known)`` returns who has a level and what counts as 1, if those in the mask `known` ``(sharers,)`` have
@@ -186,7 +186,7 @@ def filled(
         multiplier = np.where(free, -duals(solution, "at_least", level.shape) * now.unit, 0.0)
         binds = multiplier > BINDS * multiplier.sum() / free.sum()
         level = np.where(binds, solution.objective * now.unit, level)
-    return Filled(level, outcomes)
+    return FilledLevel(level, outcomes)
 
 
 def _with_levels(

@@ -93,7 +93,7 @@ class Equilibrium(NamedTuple):
     error: float
 
 
-class Point(NamedTuple):
+class InteriorPoint(NamedTuple):
     """A point of the interior-point method.
 
     Attributes
@@ -112,9 +112,9 @@ class Point(NamedTuple):
     rate: Array
     price: Array
 
-    def moved(self, by: Point, part: float) -> Point:
+    def moved(self, by: InteriorPoint, part: float) -> InteriorPoint:
         """Return the point after a part of a step."""
-        return Point(*(here + part * step for here, step in zip(self, by, strict=True)))
+        return InteriorPoint(*(here + part * step for here, step in zip(self, by, strict=True)))
 
 
 def error_of(worth: Array, bundle: Array) -> float:
@@ -135,7 +135,7 @@ def equilibrium(worth: Array, share: Array, budget: clock.Budget) -> tuple[Equil
     """
     rate = np.ones(len(worth))
     price = 1.5 * worth.max(axis=0)
-    at = Point(np.ones_like(worth), price - worth, np.ones(len(worth)), rate, price)
+    at = InteriorPoint(np.ones_like(worth), price - worth, np.ones(len(worth)), rate, price)
     steps = 0
     while (mean := _mean(at, share)) > ENDED and steps < STEPS and budget.left_s > 0:
         at = at.moved(*_step(at, worth, share, mean))
@@ -152,12 +152,12 @@ def fitted(bundle: Array, share: Array) -> Array:
     return np.asarray(fits + np.maximum(1 - share @ fits, 0.0))
 
 
-def _mean(at: Point, share: Array) -> float:
+def _mean(at: InteriorPoint, share: Array) -> float:
     """Return the mean of z·s, by weight."""
     return float(share @ (at.bundle * at.slack).mean(axis=1))
 
 
-def _step(at: Point, worth: Array, share: Array, mean: float) -> tuple[Point, float]:
+def _step(at: InteriorPoint, worth: Array, share: Array, mean: float) -> tuple[InteriorPoint, float]:
     """Return a step of the interior-point method, and the part of it that may be taken.
 
     Newton's equations are solved for the change of prices first: a tenant's own system is a diagonal plus a rank one.
@@ -172,15 +172,15 @@ def _step(at: Point, worth: Array, share: Array, mean: float) -> tuple[Point, fl
     def solved(value: Array) -> Array:
         return np.asarray(inverse * value - scaled * (shrink * (scaled * value).sum(axis=1))[:, None])
 
-    def towards(target: float, second: Array | float, second_rate: Array | float) -> Point:
+    def towards(target: float, second: Array | float, second_rate: Array | float) -> InteriorPoint:
         product, unit = target - z * s - second, 1 - rate * gain - second_rate
         value = off[0] + product / z + worth * ((unit - rate * off[1]) / gain)[:, None]
         dprice = np.linalg.solve(system, share @ solved(value) - off[2])
         dz = solved(value - dprice)
         dgain = (worth * dz).sum(axis=1) + off[1]
-        return Point(dz, (product - s * dz) / z, dgain, (unit - rate * dgain) / gain, dprice)
+        return InteriorPoint(dz, (product - s * dz) / z, dgain, (unit - rate * dgain) / gain, dprice)
 
-    def longest(step: Point) -> float:
+    def longest(step: InteriorPoint) -> float:
         return 1 / max(1.0, *(float((-d / here).max()) for here, d in zip(at[:4], step[:4], strict=True)))
 
     first = towards(0.0, 0.0, 0.0)
@@ -195,7 +195,7 @@ def _step(at: Point, worth: Array, share: Array, mean: float) -> tuple[Point, fl
     return step, part
 
 
-def _settled(at: Point, worth: Array, share: Array) -> Array:
+def _settled(at: InteriorPoint, worth: Array, share: Array) -> Array:
     """Return bundles of which everyone costs its budget exactly and has its tenant's best types only."""
     bought = at.bundle * at.price > at.slack / at.price
     spent = np.where(bought, at.bundle * at.price, 0.0)
@@ -216,7 +216,7 @@ def _settled(at: Point, worth: Array, share: Array) -> Array:
     return np.asarray(spent / price)
 
 
-def _prices(at: Point, worth: Array, share: Array, spent: Array) -> Array:
+def _prices(at: InteriorPoint, worth: Array, share: Array, spent: Array) -> Array:
     """Return the prices at which all types that a tenant buys are equally good, and that its budgets can pay."""
     log, part = np.log(worth), spent * share[:, None]
     system = np.diag(part.sum(axis=0)) - spent.T @ part
