@@ -20,6 +20,8 @@ import schedgap as sg
 from schedgap.harness.engine.cluster import connect
 from schedgap.harness.engine.folder import JOURNAL
 from schedgap.harness.engine.task import Limits
+from schedgap.harness.studies.compare import run
+from schedgap.harness.studies.compare.methods import select
 from schedgap.harness.studies.folders import check as verify
 from schedgap.instances.canonical import to_json
 from schedgap.instances.rigid import RigidView
@@ -149,3 +151,17 @@ def test_a_cluster_finds_the_same_and_repeats_only_the_stretch_of_a_killed_worke
     assert found.folder is not None
     assert sum(line["record"] == "stretch" for line in journal(found.folder)) == 6
     assert rows(found) == rows(sg.compare([one], METHODS, jobs=2, **same))  # type: ignore[arg-type]
+
+
+def test_a_search_is_sent_the_best_decisions_if_all_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MOST_KNOWN_MB", 1e-9)
+    tasks = run.plan([instance(lines(24, 0.7), room=8)], select(["rigid.search"], ()), [0], {"": Limits(nodes=1)})
+    first, others, *_ = run.staged(tasks)
+    done = [task.run() for task in first(())]
+    (task,) = others(done)
+    reached = {
+        one.row.method: one.row.objective for one in done if one.row.verified and one.row.problem == "rigid.flow"
+    }
+    ((method, _),) = task.known
+    assert len(reached) > 5
+    assert reached[method] == min(reached.values())
