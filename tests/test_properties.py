@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import schedgap as sg
-from schedgap.harness.ask.mechanisms import Mechanism, mechanism, mechanisms, of_allocation
+from schedgap.harness.ask.mechanisms import SLACK, Mechanism, Outcomes, mechanism, mechanisms, of_allocation
 from schedgap.harness.ask.properties import PROPERTIES, Violation, cases, shrunk
 from schedgap.harness.ask.situations import Situation, drawn, smaller
 from schedgap.harness.show.page.audit import blocks
@@ -409,8 +409,16 @@ def refuted(rows: Any) -> list[Any]:
 @pytest.mark.parametrize("row", refuted(ROWS))
 def test_every_kept_counterexample_is_one_in_exact_arithmetic(row: Any) -> None:
     numbers, where = row["numbers"], Situation.of(row["numbers"]["situation"])
-    found = PROPERTIES[numbers["property"]].check(mechanism(numbers["mechanism"]), where)
+    run, slacks = mechanism(numbers["mechanism"]), list[Fraction]()
+
+    def watched(v: OefView) -> Outcomes:
+        slacks.append((outcomes := run(v)).slack)
+        return outcomes
+
+    found = PROPERTIES[numbers["property"]].check(watched, where)
     assert found is not None
+    # Powers by weights have no fractions: this mechanism fails in double precision, by more than its errors.
+    assert set(slacks) == {0} or (numbers["mechanism"] == "oef.partial_allocation" and found.margin > SLACK)
     assert found.margin == Fraction(numbers["margin"])
     assert found.text == numbers["shows"]
 

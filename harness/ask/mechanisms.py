@@ -23,11 +23,11 @@ from schedgap.models.engine.solve import build, compile_model
 from schedgap.models.engine.solve.exact import Exact, face, fractions
 from schedgap.models.registry import MODELS, ModelSpec
 
-DENOMINATOR = 2_000
-"""Largest denominator of an allocation that a number in double precision may stand for."""
+READINGS = ((2_000, 1e-8), (100_000, 1e-12))
+"""Largest denominators of an allocation that numbers in double precision stand for, and how near they must be to it.
 
-NEAR = 1e-8
-"""Largest difference between the two, in devices."""
+Numbers as near as this to such a fraction by chance are rare: one in a hundred or less, and all must be.
+"""
 
 SLACK = Fraction(1, 10**6)
 """By how much, relative to what is compared, an allocation in double precision must fail a property."""
@@ -78,53 +78,63 @@ def of_program(spec: ModelSpec, view: OefView) -> Outcomes:
 
 def of_allocation(devices: Array, capacity: Array) -> Outcomes:
     """Return the one allocation ``(v, k)`` that numbers in double precision stand for."""
-    exact = np.empty(devices.shape, object)
-    for cell, number in np.ndenumerate(devices):
-        exact[cell] = Fraction(float(number)).limit_denominator(DENOMINATOR)
-    used, room = devices.sum(axis=0), exact.sum(axis=0)
-    right = np.abs(np.asarray(exact, float) - devices).max() <= NEAR
-    whole = all(
-        u != r or room[j] == Fraction(r) for j, (u, r) in enumerate(zip(np.round(used, 6), capacity, strict=True))
-    )
-    fits = right and whole and all(r <= c for r, c in zip(room, fractions(capacity), strict=True))
-    if not fits:
-        exact = np.frompyfunc(lambda number: Fraction(float(number)), 1, 1)(devices)
+    read = (_read(devices, capacity, *reading) for reading in READINGS)
+    exact = next((found for found in read if found is not None), None)
+    slack = SLACK if exact is None else Fraction(0)
+    given = np.frompyfunc(lambda number: Fraction(float(number)), 1, 1)(devices) if exact is None else exact
 
     def span(worth: Exact) -> tuple[Fraction, Fraction]:
-        value = Fraction((worth * exact).sum())
+        value = Fraction((worth * given).sum())
         return value, value
 
-    return Outcomes(span, exact, Fraction(0) if fits else SLACK)
+    return Outcomes(span, given, slack)
+
+
+def _read(devices: Array, capacity: Array, denominator: int, near: float) -> Exact | None:
+    """Return the fractions next to an allocation, if they are near, fit, and use up the types that it uses up."""
+    exact = np.frompyfunc(lambda number: Fraction(float(number)).limit_denominator(denominator), 1, 1)(devices)
+    if np.abs(np.asarray(exact, float) - devices).max() > near:
+        return None
+    for used, given, most in zip(exact.sum(axis=0), devices.sum(axis=0), fractions(capacity), strict=True):
+        if used > most or (used != most and abs(given - float(most)) <= 1e-6):
+            return None
+    return np.asarray(exact, object)
 
 
 def run(spec: ModelSpec | HeuristicSpec, view: OefView) -> Outcomes:
     """Return what a registered method may choose on a view (:data:`Mechanism`)."""
     if isinstance(spec, ModelSpec):
-        if spec.procedure is None:
+        if is_program(spec):
             return of_program(spec, view)
         return of_allocation(models.oracle(spec.id, view).devices, view.capacity)
     found = spec.run(view, Context(np.random.default_rng(0), models.oracle))
     return of_allocation(np.asarray(found.devices), view.capacity)
 
 
+def is_program(model: ModelSpec) -> bool:
+    """Return whether a model takes any optimum of the program that it states: it solves this one, and leaves ties open.
+
+    Ties are open if nobody says how to break them: where that is a parameter, if it is not set.
+    """
+    open_ = any(parameter.name == "ties" for parameter in model.parameters) and "ties" not in model.settings
+    return model.procedure is None or open_
+
+
 def mechanisms() -> dict[str, ModelSpec | HeuristicSpec]:
     """Return the registered mechanisms by id: OEF's methods that divide devices, without placers and bounds.
 
-    Models of the same program are one mechanism, which has the id of the first of them, and is the first that solves
-    the program as it is stated, if there is one.
+    Models of the same program are one mechanism, the first of them.
     """
     found: dict[str, ModelSpec | HeuristicSpec] = {}
-    same: dict[tuple[object, str], str] = {}
+    built = set[tuple[object, str]]()
     for model in MODELS:
-        if model.paper == "oef" and model.kind in ("exact", "baseline"):
-            id = same.setdefault((model.build, model.id.partition("?")[2]), model.id)
-            known = found.setdefault(id, model)
-            if isinstance(known, ModelSpec) and known.procedure is not None and model.procedure is None:
-                found[id] = model
+        same = (model.build, model.id.partition("?")[2])
+        if model.paper == "oef" and model.kind in ("exact", "baseline") and same not in built:
+            built.add(same)
+            found[model.id] = model
     return found | {spec.id: spec for spec in HEURISTICS if spec.paper == "oef" and spec.kind == "baseline"}
 
 
 def mechanism(id: str) -> Mechanism:
     """Return a registered mechanism by its id."""
-    known = mechanisms()
-    return partial(run, known[id] if id in known else MODELS.get(id) if id in MODELS else HEURISTICS.get(id))
+    return partial(run, MODELS.get(id) if id in MODELS else HEURISTICS.get(id))

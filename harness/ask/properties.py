@@ -29,6 +29,7 @@ from schedgap.harness.ask.situations import (
     misreported,
     misreported_all,
     smaller,
+    stepped,
 )
 from schedgap.instances.random_instances import Source
 from schedgap.instances.schema import Instance
@@ -62,6 +63,8 @@ class Property:
         ``change(rng, situation)`` returns the situation with a random change, or ``None`` if there is none.
     tenants
         Fewest tenants of a situation that can violate it.
+    steps
+        Random steps by which reports are made to pay more, as few lies of several tenants pay at random.
     one_type
         Whether it says anything about tenants that have, and report, one job type each.
     """
@@ -72,6 +75,7 @@ class Property:
     check: Callable[[Mechanism, Situation], Violation | None]
     change: Callable[[Source, Situation], Situation | None] = lambda rng, situation: situation
     tenants: int = 2
+    steps: int = 0
     one_type: bool = True
 
 
@@ -111,7 +115,7 @@ def _envy(mechanism: Mechanism, situation: Situation) -> Violation | None:
                 continue
             least, _ = seen.outcomes.span(seen.worth(t, i) / Fraction(other) - seen.worth(t) / Fraction(own))
             if _clear(least, situation.split(t), seen.outcomes):
-                text = f"u{t + 1} envies u{i + 1}: its devices are worth at least {least} more per weight"
+                text = f"u{t + 1} envies u{i + 1}: its devices are worth at least {_text(least)} more per weight"
                 found.append(Violation(situation, least, text))
     return max(found, key=lambda violation: violation.margin, default=None)
 
@@ -123,7 +127,7 @@ def _sharing(mechanism: Mechanism, situation: Situation) -> Violation | None:
         split = situation.split(t)
         _, most = seen.span(t)
         if _clear(split - most, split, seen.outcomes):
-            text = f"u{t + 1} has at most {most}, and {split} with an equal split"
+            text = f"u{t + 1} has at most {_text(most)}, and {_text(split)} with an equal split"
             found.append(Violation(situation, split - most, text))
     return max(found, key=lambda violation: violation.margin, default=None)
 
@@ -139,7 +143,9 @@ def _pareto(mechanism: Mechanism, situation: Situation) -> Violation | None:
     gain = _most(situation, [least * (1 - seen.outcomes.slack) for least, _ in spans]) - total
     if not _clear(gain, 2 * total, seen.outcomes):
         return None
-    return Violation(situation, gain, f"tenants can have {gain} more in total than {total}, and nobody less")
+    return Violation(
+        situation, gain, f"tenants can have {_text(gain)} more in total than {_text(total)}, and nobody less"
+    )
 
 
 def _efficiency(mechanism: Mechanism, situation: Situation) -> Violation | None:
@@ -149,7 +155,9 @@ def _efficiency(mechanism: Mechanism, situation: Situation) -> Violation | None:
     best = _most(situation, [situation.split(t) for t in range(n)])
     if not _clear(best - most, best, seen.outcomes):
         return None
-    text = f"tenants have at most {most} in total, and {best} is possible with an equal split for everybody"
+    text = (
+        f"tenants have at most {_text(most)} in total, and {_text(best)} is possible with an equal split for everybody"
+    )
     return Violation(situation, best - most, text)
 
 
@@ -164,6 +172,11 @@ def _most(situation: Situation, least: Sequence[Fraction]) -> Fraction:
         (_exact([int(c % k == j) for c in range(n * k)]), None, Fraction(m)) for j, m in enumerate(situation.devices)
     ]
     return OptimalFace(worth.sum(axis=0), rows).value
+
+
+def _text(number: Fraction) -> str:
+    """Return a fraction as text, rounded if it stands for a number in double precision."""
+    return str(number) if number.denominator <= 10**9 else f"{float(number):.6g}"
 
 
 def _exact(numbers: Sequence[int]) -> Exact:
@@ -183,7 +196,7 @@ def _changed(
         change, ends = (now[0] - was[1], (now[0], was[1])) if sign > 0 else (was[0] - now[1], (now[1], was[0]))
         if _clear(change, max(was[1], now[1]), before.outcomes, after.outcomes):
             side = "at least" if sign > 0 else "at most"
-            found.append((change, f"u{t + 1} has {side} {ends[0]} instead of {ends[1]}"))
+            found.append((change, f"u{t + 1} has {side} {_text(ends[0])} instead of {_text(ends[1])}"))
         elif everybody:
             return None
     if not found:
@@ -289,6 +302,7 @@ PROPERTIES: dict[str, Property] = {
                 partial(_lied, liars=size),
                 partial(misreported, liars=size),
                 tenants=size,
+                steps=12,
             )
             for size in (2, 3)
         ),
@@ -314,6 +328,27 @@ def cases(property: Property, rng: Source, count: int, *, several: bool | None =
         if changed is not None:
             count -= 1
             yield changed
+
+
+def climbed(property: Property, mechanism: Mechanism, situation: Situation, rng: Source) -> Situation:
+    """Return the situation after the property's steps, each of which is kept unless the liar that gains least loses."""
+    if not property.steps:
+        return situation
+    before = _Seen(mechanism, situation, situation.before())
+    honest = {t: before.span(t)[1] for t in situation.liars}
+
+    def gain(of: Situation) -> Fraction:
+        after = _Seen(mechanism, of, of.after())
+        return min(after.span(t)[0] - most for t, most in honest.items())
+
+    best = gain(situation)
+    for _ in range(property.steps):
+        if best > 0:
+            break
+        other = stepped(rng, situation)
+        if (found := gain(other)) >= best:
+            situation, best = other, found
+    return situation
 
 
 def shrunk(property: Property, mechanism: Mechanism, violation: Violation) -> Violation:

@@ -147,6 +147,19 @@ def misreported(rng: Source, situation: Situation, *, liars: int = 1, over: bool
     return _telling(situation, told)
 
 
+def stepped(rng: Source, situation: Situation) -> Situation:
+    """Change one number of a report that is not true, which stays so."""
+    told = situation.reports or situation.tenants
+    lies = [(t, l) for t in situation.liars for l, row in enumerate(situation.tenants[t]) if told[t][l] != row]
+    t, l = pick(rng, lies)
+    truth, row = situation.tenants[t][l], list(told[t][l])
+    j = 1 + int(rng.integers(0, len(row) - 1))
+    row[j] = max(truth[0], row[j] + pick(rng, (-2, -1, 1, 2)))
+    return (
+        situation if tuple(row) == truth else replace(situation, reports=_with(told, t, _with(told[t], l, tuple(row))))
+    )
+
+
 def misreported_all(rng: Source, situation: Situation) -> Situation | None:
     """Let a tenant misreport all of its several job types."""
     owners = [t for t, kinds in enumerate(situation.tenants) if len(kinds) > 1]

@@ -15,8 +15,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
-from schedgap.harness.ask.mechanisms import mechanism, mechanisms
-from schedgap.harness.ask.properties import PROPERTIES, Property, Violation, cases, shrunk
+from schedgap.harness.ask.mechanisms import Mechanism, mechanism, mechanisms
+from schedgap.harness.ask.properties import PROPERTIES, Property, Violation, cases, climbed, shrunk
 from schedgap.harness.ask.situations import Situation
 from schedgap.harness.studies.audit.claims.oef import BY_HAND
 from schedgap.harness.studies.audit.lab import ClaimLab
@@ -39,6 +39,20 @@ EXAMPLES = (
     Situation((((1, 2), (1, 3)), ((1, 5),)), (1, 1), (1, 1)),
 )
 """Examples of OEF, and by hand: as for Table 1, Fig. 2, and the two job types of section 4.2.4."""
+
+
+COALITIONS = (
+    Situation(
+        (((1, 2, 2),), ((1, 2, 2),), ((1, 3, 3),)), (1, 1, 1), (1, 1, 1), (((1, 4, 2),), ((1, 2, 4),), ((1, 3, 3),))
+    ),
+    Situation(
+        (((1, 2, 2, 2),), ((1, 2, 2, 2),), ((1, 2, 2, 2),), ((1, 3, 3, 3),)),
+        (1, 1, 1, 1),
+        (1, 1, 1, 1),
+        (((1, 4, 2, 2),), ((1, 2, 4, 2),), ((1, 2, 2, 4),), ((1, 3, 3, 3),)),
+    ),
+)
+"""By hand: two and three tenants who claim a type each that another one would get."""
 
 
 class Proof(NamedTuple):
@@ -166,14 +180,18 @@ def _witnesses(where: Situation, id: str, shows: str) -> list[Witness]:
     return [before] if where.gone is None and where.added is None else [before, after]
 
 
-def _tried(property: Property, lab: ClaimLab) -> Iterator[Situation]:
+def _tried(property: Property, run: Mechanism, lab: ClaimLab) -> Iterator[Situation]:
     """Yield the known situation, the examples, and random situations."""
     if (row := kept().get(lab.claim)) and "situation" in row["numbers"]:
         yield Situation.of(row["numbers"]["situation"])
     rng = lab.rng("examples")
     changed = (property.change(rng, one) for one in EXAMPLES if len(one.tenants) >= property.tenants)
     yield from (one for one in changed if one is not None)
-    yield from cases(property, lab.rng("situations"), lab.times(USUAL))
+    # A situation with steps costs as much as several without.
+    count = lab.times(USUAL // 4 if property.steps else USUAL)
+    yield from (one for one in COALITIONS if property.steps and len(one.liars) == property.tenants)
+    rng = lab.rng("situations")
+    yield from (climbed(property, run, one, rng) for one in cases(property, rng, count))
 
 
 def has(lab: ClaimLab, *, of: str, property: Property) -> str:
@@ -181,7 +199,7 @@ def has(lab: ClaimLab, *, of: str, property: Property) -> str:
     run = mechanism(of)
     one = lab.within(ONE_TYPE) if property.one_type else Count()
     first: dict[bool, Violation] = {}
-    for situation in _tried(property, lab):
+    for situation in _tried(property, run, lab):
         found = property.check(run, situation)
         lab.add(found is None)
         if situation.one_type:
@@ -193,6 +211,9 @@ def has(lab: ClaimLab, *, of: str, property: Property) -> str:
         return f"holds in all of {lab.tested} situations"
     # A situation of one job type is smaller, and shows more.
     least = shrunk(property, run, first.get(True) or first[False])
+    if True not in first and least.situation.one_type and property.one_type:
+        lab.add(False)
+        one.add(False)
     lab.also = _witnesses(least.situation, of, least.text)
     lab.numbers |= {"situation": least.situation.as_dict(), "margin": str(least.margin), "shows": least.text}
     return f"{least.text}; {failing(lab)}"
