@@ -108,6 +108,7 @@ def test_stretches_are_tasks_whose_results_are_kept_and_resumed(tmp_path: Path) 
     assert found.ok
     assert found.folder is not None
     assert [row.method for row in found.rows] == METHODS
+    assert not found.bounds
     kept = journal(found.folder)
     assert sorted((line["row"]["method"], line["at"]) for line in kept if line["record"] == "stretch") == sorted(
         (method, at) for method in METHODS for at in range(3)

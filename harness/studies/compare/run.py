@@ -344,8 +344,8 @@ def _place(task: MethodTask, method: str) -> Name:
 def collected(found: Finished) -> Comparison:
     """Certify results and return the comparison, sorted by instance and by registration of methods.
 
-    Methods that only helped are left out, unless they are wrong. Raise `UsageError` if two rows of a method differ only
-    in unnamed limits, as may happen in merged folders.
+    Methods that only helped are left out, unless they are wrong; so are stretches of logs, which are part of others.
+    Raise `UsageError` if two rows of a method differ only in unnamed limits, as may happen in merged folders.
     """
     about = ("instance", "fingerprint", "method", "seed", "limits")
     at = {fingerprint: i for i, fingerprint in enumerate(found.instances)}
@@ -355,7 +355,7 @@ def collected(found: Finished) -> Comparison:
         method = result.row.method
         return at[result.row.fingerprint], order.get(method, order.get(base_id(method), 0))
 
-    results = sorted(found.results, key=place)
+    results = sorted((one for one in found.results if not isinstance(one, PartResult)), key=place)
     for name, count in Counter(one.row.name for one in results if not one.helps).items():
         if count > 1:
             where = found.instances[name[0]].name
