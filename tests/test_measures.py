@@ -86,7 +86,8 @@ def test_a_row_of_a_simulation_has_a_field_or_a_number_for_each_column() -> None
     of_histories = {name: one.format.kind for name, one in SIMULATE.items() if one.origin == "history"}
     assert {field.name: field.type for field in fields(Metrics)}.items() <= of_histories.items()
     assert of_histories.keys() - {field.name for field in fields(Metrics)} == {
-        *("arrivals_per_h", "cpu_needed", "lp1_share", "lp1_worst")
+        *("arrivals_per_h", "cpu_needed", "lp1_share", "lp1_worst"),
+        *(name for name in SIMULATE if name.startswith("served_")),
     }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from schedgap.harness.check.served import Served, served
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.measures import BOUNDS
 from schedgap.harness.show.measures import SIMULATE as MEASURES
@@ -13,10 +14,11 @@ from schedgap.harness.show.page.columns import columns
 from schedgap.harness.show.page.frame import Group, Page, Section
 from schedgap.harness.show.page.statistics import MORE, details, differences, has_more, overall
 from schedgap.harness.show.table import USUALLY, Block, Column, Line, Selection, explained, listed, table
-from schedgap.harness.show.text import ABSENT, SIGNS, at_most, clean
+from schedgap.harness.show.text import ABSENT, SIGNS, at_most, clean, number, percent, ratio
 from schedgap.harness.studies.published import SIMULATE
 from schedgap.harness.studies.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.studies.statistics import statistics
+from schedgap.instances.schema import Instance
 
 
 def parts(rows: Sequence[SimulationRow]) -> list[tuple[str, list[SimulationRow]]]:
@@ -104,7 +106,7 @@ def page(simulated: Simulation) -> Page:
         answers=answers(rows),
         parts="Instance by instance",
         study=SIMULATE,
-        more=_bounds_section(simulated),
+        more=[*_bounds_section(simulated), *_served_section(simulated)],
     )
 
 
@@ -125,6 +127,66 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     ordered = sorted(simulated.bounds, key=lambda bound: (names.get(bound.fingerprint, ""), bound.model))
     caption = "Certified lower bounds: no schedule of the kind that the model describes gets below them."
     return [Section("bounds", "Bounds", frame.macro("table", table(caption, shown, ordered), "Bounds"))]
+
+
+TenantRow = tuple[str, Served, int]
+"""A policy, what its tenants got, and the number of a tenant."""
+
+MOST_TENANTS = 5
+"""Number of tenants listed for each policy, those that lack most first."""
+
+
+def _envied(row: TenantRow) -> str:
+    _, got, i = row
+    most = int(got.envy[i].argmax())
+    return f"{clean(got.tenants[most], 30)} ({percent(got.envy[i, most])})" if got.envy[i, most] > 0 else ABSENT
+
+
+def _of_tenants() -> list[Column[TenantRow]]:
+    def hours(value: float) -> str:
+        return number(value / 3600)
+
+    def right(key: str, header: str, meaning: str, text: Callable[[TenantRow], str]) -> Column[TenantRow]:
+        return Column(key, header, meaning, text, align="right")
+
+    return [
+        Column("policy", "policy", "The policy.", lambda row: clean(row[0], 60), css="method"),
+        Column("tenant", "tenant", "The tenant.", lambda row: clean(row[1].tenants[row[2]], 40), css="method"),
+        right("service", "served [GPU h]", "Service, in hours of a GPU of the fastest type.",
+              lambda row: hours(row[1].service[row[2]])),
+        right("split", "equal split", "What the equal splits of all rounds are worth.",
+              lambda row: hours(row[1].split[row[2]])),
+        right("short", "short", MEASURES["served_short"].meaning, lambda row: percent(float(row[1].short[row[2]]))),
+        right("behind", "behind [h]", MEASURES["served_behind_s"].meaning, lambda row: hours(row[1].behind_s[row[2]])),
+        Column("envies", "envies", MEASURES["served_envy"].meaning, _envied),
+        right("finish", "ρ", MEASURES["served_finish"].meaning, lambda row: ratio(float(row[1].finish[row[2]]), True)),
+    ]  # fmt: skip
+
+
+def harmed(simulated: Simulation) -> list[TenantRow]:
+    """Return the tenants of the last instance that lack most of an equal split, for each policy."""
+    found = []
+    for row in simulated.rows:
+        trace = simulated.traces.get(row.policy)
+        instance = simulated.instances.get(row.fingerprint)
+        if trace is None or instance is None or not row.verified or trace.workload.ids != _ids(instance):
+            continue
+        if got := served(instance, trace):
+            order = sorted(range(len(got.tenants)), key=lambda i: (-got.short[i], -got.behind_s[i]))
+            found += [(row.policy, got, i) for i in order[:MOST_TENANTS]]
+    return found
+
+
+def _ids(instance: Instance) -> tuple[str, ...]:
+    return tuple(job.id for job in instance.jobs)
+
+
+def _served_section(simulated: Simulation) -> list[Section]:
+    """Return a section about who was harmed, by how much and for how long, in the service that was really got."""
+    if not (rows := harmed(simulated)):
+        return []
+    caption = "Served, not promised: the tenants that lack most of an equal split, by policy"
+    return [Section("served", "Served", frame.macro("table", table(caption, _of_tenants(), rows), "Served"))]
 
 
 # ---------------------------------------------------------------- sentences

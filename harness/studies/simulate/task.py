@@ -19,6 +19,7 @@ from schedgap.harness.check import TOLERANCE, differ, facts_of
 from schedgap.harness.check.history import check
 from schedgap.harness.check.rules import SHORTFALL
 from schedgap.harness.check.sensitive import most_progress
+from schedgap.harness.check.served import served
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.result import Later, RowResult, Stored, from_plain, opened, packed, to_plain, typed
 from schedgap.harness.engine.sealed import KeptFile
@@ -70,7 +71,7 @@ def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tupl
         if violations := check(instance, trace, rules).violations:
             raise ValueError(f"{file.name} is not the history that was verified: {violations[0]}")
         by_round = rounds(instance, trace) if rules.sensitive else None
-        measured = _measured(trace, measure(trace, Window.parse(row.window) if row.window else ALL), by_round)
+        measured = _measured(instance, trace, measure(trace, Window.parse(row.window) if row.window else ALL), by_round)
         others = [n for n in OF_HISTORIES if not _same(measured.get(n, math.nan), row.numbers.get(n, math.nan))]
         others += ["unfinished"] * (dict(Counter(filter(None, trace.unfinished))) != row.unfinished)
         if others:
@@ -260,7 +261,7 @@ class SimulationTask(InstanceTask[SimulationResult]):
         by_round: Rounds | None = None
         if not violations:
             by_round = rounds(instance, trace) if rules.sensitive else None
-            numbers = _measured(trace, metrics, by_round) | dict(spec.measures(instance, policy, trace))
+            numbers = _measured(instance, trace, metrics, by_round) | dict(spec.measures(instance, policy, trace))
         reasons = Counter(reason for reason in trace.unfinished if reason)
         row = self.blank_row(
             status="unfinished" if reasons else "done",
@@ -273,11 +274,13 @@ class SimulationTask(InstanceTask[SimulationResult]):
         return SimulationResult(row.knowing(**known, **times), (trace, by_round))
 
 
-def _measured(trace: Trace, metrics: Metrics, by_round: Rounds | None) -> dict[str, float]:
+def _measured(instance: Instance, trace: Trace, metrics: Metrics, by_round: Rounds | None) -> dict[str, float]:
     """Return the fields of a row that follow from its history; means leave out rounds in which no job was picked."""
     arrival_s = trace.workload.arrival_s
     span_s = float(np.ptp(arrival_s))  # 0 if all jobs arrive at once
     numbers = {**vars(metrics), "arrivals_per_h": (arrival_s.size - 1) * 3600.0 / span_s if span_s else math.nan}
+    if fairness := served(instance, trace):
+        numbers |= fairness.numbers
     if by_round is None:
         return numbers
     share = by_round.share[np.isfinite(by_round.share)]
