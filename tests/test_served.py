@@ -94,7 +94,7 @@ def swapping(state: State) -> Assignment:
 
 
 def test_restarts_take_service_and_not_splits() -> None:
-    """Each job loses 4 s in every round but its first: it gets 10, 6 and 4 s, where its splits are worth 10, 10 and 4."""
+    """A job loses 4 s in all rounds but its first: it gets 10, 6 and 4 s, where its splits are worth 10, 10 and 4."""
     content = [{"tenant": "a", "epochs": 20}, {"tenant": "b", "epochs": 20}]
     made = instance(content, TWO, {"t": 1, "u": 1}, rates=(1.0, 1.0))
     found = judged(made, swapping, restart_s=4.0)

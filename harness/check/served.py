@@ -105,7 +105,8 @@ def served(instance: Instance, trace: Trace) -> Served | None:
         active = np.flatnonzero(
             able & (work.arrival_s <= start_s + TOLERANCE) & (work.leave_s > start_s) & (left > done)
         )
-        demand, most = (np.bincount(owner[active], each[active], t) for each in (work.gpus.astype(float), left))
+        demand = np.bincount(owner[active], work.gpus[active], t).astype(float)
+        most = np.bincount(owner[active], left[active], t)
         mean = np.zeros((t, sizes.size))
         np.add.at(mean, owner[active], work.gpus[active, None] * speed[active])
         here = np.flatnonzero(demand > 0)

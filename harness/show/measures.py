@@ -542,10 +542,9 @@ SIMULATE = listed(
              sense="min"),
     _history("served_behind_s", "behind (h)", "Longest time for which a tenant's service so far is below its splits.",
              HOURS, "s", "min"),
-    _history("served_envy", "envy", "Largest share that a tenant lacks of what the GPUs of another one would have "
-             "been worth to it.", PERCENT, sense="min"),
+    _history("served_envy", "envy", "Largest share that a tenant lacks of what the GPUs of another are worth to it.", PERCENT, sense="min"),
     Measure("served_finish", "ρ", "Finish-time fairness of the worst tenant: its completion times divided by a bound on "
-            "those with an equal split for itself.", FACTOR, sense="min", limit="at most", origin="history"),
+            "those with an equal split for itself.", RATIO, sense="min", limit="at most", origin="history"),
     _history("stragglers", "straggling", "Workers of gangs that span several GPU types, over all rounds.", INTEGER,
              sense="min"),
     _history("straggler_share", "stragglers", "Share of the workers that ran in gangs spanning several GPU types.",

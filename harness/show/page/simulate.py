@@ -246,11 +246,11 @@ def _over(rows: Sequence[SimulationRow]) -> str:
     """Return a sentence about the policy whose largest ratio to a bound, over all instances, is the smallest."""
     cases = len({row.case for row in rows})
     over = f"Over {cases} {'instances' if cases == len({row.fingerprint for row in rows}) else 'cases'}"
-    for field, ratio, _, beyond in METRICS:
-        bounded = [row for row in rows if row.verified and None not in (getattr(row, ratio), getattr(row, field))]
+    for field, beside, _, beyond in METRICS:
+        bounded = [row for row in rows if row.verified and None not in (getattr(row, beside), getattr(row, field))]
         everywhere = [group for group in grouped(bounded, "policy") if len(group) == cases]
         if everywhere:
-            worst = {group[0].policy: max(getattr(row, ratio) for row in group) for group in everywhere}
+            worst = {group[0].policy: max(getattr(row, beside) for row in group) for group in everywhere}
             best = min(worst, key=worst.__getitem__)
             return f"{over}, the {MEASURES[field].words} of {clean(best, 60)} is {at_most(worst[best] - 1.0)} {beyond}."
     return f"{over}, no policy has a bound on all of them." if answers(rows) else ""
