@@ -477,6 +477,9 @@ def _bounded(prefix: str, name: str, header: str, meaning: str, **more: Any) -> 
     )
 
 
+BEHIND = "Longest time for which a tenant's service so far is below the worth of its splits so far."
+RHO = "its completion times divided by a bound on those with an equal split for itself."
+
 SIMULATE = listed(
     Measure("instance", "instance", "Reference that loads the instance again."),
     Measure("fingerprint", "fingerprint", FINGERPRINT),
@@ -540,11 +543,11 @@ SIMULATE = listed(
              PERCENT, sense="min"),
     _history("served_harmed", "harmed", "Number of tenants that got less than an equal split is worth.", INTEGER,
              sense="min"),
-    _history("served_behind_s", "behind (h)", "Longest time for which a tenant's service so far is below its splits.",
-             HOURS, "s", "min"),
-    _history("served_envy", "envy", "Largest share that a tenant lacks of what the GPUs of another are worth to it.", PERCENT, sense="min"),
-    Measure("served_finish", "ρ", "Finish-time fairness of the worst tenant: its completion times divided by a bound on "
-            "those with an equal split for itself.", RATIO, sense="min", limit="at most", origin="history"),
+    _history("served_behind_s", "behind (h)", BEHIND, HOURS, "s", "min"),
+    _history("served_envy", "envy", "Largest share that a tenant lacks of what the GPUs of another are worth to it.",
+             PERCENT, sense="min"),
+    Measure("served_finish", "ρ", f"Finish-time fairness of the worst tenant: {RHO}", RATIO, sense="min",
+            limit="at most", origin="history"),
     _history("stragglers", "straggling", "Workers of gangs that span several GPU types, over all rounds.", INTEGER,
              sense="min"),
     _history("straggler_share", "stragglers", "Share of the workers that ran in gangs spanning several GPU types.",
@@ -571,6 +574,19 @@ SIMULATE = listed(
     Measure("key", "key", KEY),
 )  # fmt: skip
 """Columns of a simulation. Jobs are long from a completion time of four hours on, as in Synergy, section 5.3."""
+
+SERVED = listed(
+    Measure("policy", "policy", "Registered name of the policy."),
+    Measure("tenant", "tenant", "Name of the tenant."),
+    Measure("service_s", "served (h)", "Time of one GPU of the fastest type that its jobs' progress takes.", HOURS, "s",
+            "max"),
+    Measure("split_s", "equal split (h)", "The same for the equal splits of all rounds.", HOURS, "s"),
+    Measure("short", "short", "Share that it lacks of an equal split.", PERCENT, sense="min"),
+    Measure("behind_s", "behind (h)", BEHIND, HOURS, "s", "min"),
+    Measure("envies", "envies", "Whose GPUs would have been worth most more, and the share that it lacks of that."),
+    Measure("finish", "ρ", f"Finish-time fairness: {RHO}", RATIO, sense="min", limit="at most"),
+)  # fmt: skip
+"""What tenants really got in a simulation."""
 
 BOUNDS = listed(
     Measure("instance", "instance", "The instance whose schedules are bounded."),
@@ -876,6 +892,7 @@ TABLES: Mapping[str, MeasureTable] = {
     "effects": EFFECTS,
     "growth": GROWTH,
     "bounds": BOUNDS,
+    "served": SERVED,
     "log": LOG,
     "ladder": LADDER,
     "waiting": WAITING,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from schedgap.harness.check.served import Served, served
 from schedgap.harness.engine.result import grouped
-from schedgap.harness.show.measures import BOUNDS
+from schedgap.harness.show.measures import BOUNDS, SERVED
 from schedgap.harness.show.measures import SIMULATE as MEASURES
 from schedgap.harness.show.page import frame
 from schedgap.harness.show.page.columns import SIMULATE as COLUMNS
@@ -14,7 +16,7 @@ from schedgap.harness.show.page.columns import columns
 from schedgap.harness.show.page.frame import Group, Page, Section
 from schedgap.harness.show.page.statistics import MORE, details, differences, has_more, overall
 from schedgap.harness.show.table import USUALLY, Block, Column, Line, Selection, explained, listed, table
-from schedgap.harness.show.text import ABSENT, SIGNS, at_most, clean, number, percent, ratio
+from schedgap.harness.show.text import ABSENT, SIGNS, at_most, clean, percent
 from schedgap.harness.studies.published import SIMULATE
 from schedgap.harness.studies.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.studies.statistics import statistics
@@ -129,43 +131,48 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     return [Section("bounds", "Bounds", frame.macro("table", table(caption, shown, ordered), "Bounds"))]
 
 
-TenantRow = tuple[str, Served, int]
-"""A policy, what its tenants got, and the number of a tenant."""
-
 MOST_TENANTS = 5
 """Number of tenants listed for each policy, those that lack most first."""
 
 
-def _envied(row: TenantRow) -> str:
-    _, got, i = row
-    most = int(got.envy[i].argmax())
-    return f"{clean(got.tenants[most], 30)} ({percent(got.envy[i, most])})" if got.envy[i, most] > 0 else ABSENT
+@dataclass(frozen=True)
+class TenantServed:
+    """What a tenant got under a policy; its columns are :data:`schedgap.harness.show.measures.SERVED`."""
+
+    policy: str
+    tenant: str
+    service_s: float
+    split_s: float
+    short: float
+    behind_s: float
+    envies: str
+    finish: float | None
+
+    @staticmethod
+    def of(policy: str, got: Served, i: int) -> TenantServed:
+        """Return the row of tenant number `i`."""
+        most, rho = int(got.envy[i].argmax()), float(got.finish[i])
+        envied = f"{clean(got.tenants[most], 30)} ({percent(got.envy[i, most])})" if got.envy[i, most] > 0 else ""
+        sums = (float(part[i]) for part in (got.service, got.split, got.short, got.behind_s))
+        return TenantServed(policy, got.tenants[i], *sums, envied, rho if math.isfinite(rho) else None)
 
 
-def _of_tenants() -> list[Column[TenantRow]]:
-    def hours(value: float) -> str:
-        return number(value / 3600)
-
-    def right(key: str, header: str, meaning: str, text: Callable[[TenantRow], str]) -> Column[TenantRow]:
-        return Column(key, header, meaning, text, align="right")
-
-    return [
-        Column("policy", "policy", "The policy.", lambda row: clean(row[0], 60), css="method"),
-        Column("tenant", "tenant", "The tenant.", lambda row: clean(row[1].tenants[row[2]], 40), css="method"),
-        right("service", "served [GPU h]", "Service, in hours of a GPU of the fastest type.",
-              lambda row: hours(row[1].service[row[2]])),
-        right("split", "equal split", "What the equal splits of all rounds are worth.",
-              lambda row: hours(row[1].split[row[2]])),
-        right("short", "short", MEASURES["served_short"].meaning, lambda row: percent(float(row[1].short[row[2]]))),
-        right("behind", "behind [h]", MEASURES["served_behind_s"].meaning, lambda row: hours(row[1].behind_s[row[2]])),
-        Column("envies", "envies", MEASURES["served_envy"].meaning, _envied),
-        right("finish", "ρ", MEASURES["served_finish"].meaning, lambda row: ratio(float(row[1].finish[row[2]]), True)),
-    ]  # fmt: skip
+TENANTS: tuple[Column[TenantServed], ...] = columns(
+    SERVED,
+    policy={"css": "method"},
+    tenant={},
+    service_s={},
+    split_s={},
+    short={},
+    behind_s={},
+    envies={},
+    finish={},
+)
 
 
-def harmed(simulated: Simulation) -> list[TenantRow]:
+def harmed(simulated: Simulation) -> list[TenantServed]:
     """Return the tenants of the last instance that lack most of an equal split, for each policy."""
-    found = []
+    found: list[TenantServed] = []
     for row in simulated.rows:
         trace = simulated.traces.get(row.policy)
         instance = simulated.instances.get(row.fingerprint)
@@ -173,7 +180,7 @@ def harmed(simulated: Simulation) -> list[TenantRow]:
             continue
         if got := served(instance, trace):
             order = sorted(range(len(got.tenants)), key=lambda i: (-got.short[i], -got.behind_s[i]))
-            found += [(row.policy, got, i) for i in order[:MOST_TENANTS]]
+            found += [TenantServed.of(row.policy, got, i) for i in order[:MOST_TENANTS]]
     return found
 
 
@@ -186,7 +193,7 @@ def _served_section(simulated: Simulation) -> list[Section]:
     if not (rows := harmed(simulated)):
         return []
     caption = "Served, not promised: the tenants that lack most of an equal split, by policy"
-    return [Section("served", "Served", frame.macro("table", table(caption, _of_tenants(), rows), "Served"))]
+    return [Section("served", "Served", frame.macro("table", table(caption, TENANTS, rows), "Served"))]
 
 
 # ---------------------------------------------------------------- sentences
