@@ -15,19 +15,24 @@ from conftest import Command
 from hadar_reference import best, instances_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from report_runs import row
 
 import schedgap as sg
-from schedgap import certificates
+from schedgap import certificates, models
 from schedgap.harness.ask.prices import PricesFound
+from schedgap.harness.check import judge
 from schedgap.harness.show.drawing import figures
 from schedgap.harness.show.page.prices import blocks, picture
+from schedgap.harness.show.plots.common import by_setting
 from schedgap.harness.show.table import Line
+from schedgap.harness.studies.compare.methods import select
 from schedgap.heuristics import HEURISTICS
+from schedgap.heuristics.advice import plateau
 from schedgap.heuristics.duals import Purchase, follow
 from schedgap.heuristics.hadar.duality import dual_objective, loads
 from schedgap.heuristics.hadar.duality import steps as hadar_steps
 from schedgap.heuristics.hadar.prices import prices as extremes_of
-from schedgap.instances.errors import UsageError
+from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.random_instances import admission as random_admission
 from schedgap.instances.random_instances import zhou as random_zhou
 from schedgap.instances.registry import PAPERS
@@ -231,3 +236,80 @@ def test_the_command_prints_data_and_refuses_what_it_cannot_do(command: Command)
         done = command("explain", *arguments)
         assert done.returncode == 2
         assert why in done.stderr
+
+
+# forecast errors and predicted prices -------------------------------------------------------------
+
+
+@given(st.floats(1e-3, 1.0), st.floats(1.1, 1e6), st.floats(1e-6, 1e9), st.floats(0.0, 0.999))
+def test_predicted_prices_keep_what_the_proof_needs(low: float, spread: float, predicted: float, trust: float) -> None:
+    """From low to high, never falling, and no steeper than Definition 2 with α/(1 − trust) allows."""
+    share = np.linspace(0.0, 1.0, 401)
+    high = low * spread
+    prices = plateau(np.array(predicted), trust, share, share, np.array(low), np.array(high))
+    assert prices[0] == pytest.approx(low)
+    assert prices[-1] == pytest.approx(high)
+    rises = np.diff(np.log(prices))
+    assert rises.min() >= -1e-12
+    assert rises.max() <= math.log(spread) / (1.0 - trust) / 400 * (1 + 1e-6) + 1e-12
+    if trust == 0.0:
+        assert prices == pytest.approx(low * spread**share)
+
+
+def test_predicted_prices_are_followed_while_most_is_sold() -> None:
+    share = np.linspace(0.0, 1.0, 11)
+    prices = plateau(np.array(0.1), 0.8, share, share, np.array(0.01), np.array(1.0))
+    assert prices[2:9] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("method", "reference"), [("hadar.advised", FIG1), ("admission.advised", "paper/walkthrough")])
+@pytest.mark.parametrize("settings", ["", "?trust=0", "?trust=1", "?trust=0.9&noise=1", "?noise=garbage"])
+def test_algorithms_with_advice_keep_all_rules(method: str, reference: str, settings: str) -> None:
+    instance, spec = sg.load(reference), HEURISTICS.get(method + settings)
+    decision = spec.decide(instance, 0, models.oracle, models.shadow_prices)
+    verdict = judge(instance, decision, spec.problem, spec.claims)
+    assert not verdict.violations
+    assert verdict.objective
+    if settings == "?trust=0":
+        plain = HEURISTICS.get({"hadar.advised": "hadar.online?payoff=lifetime"}.get(method, "admission.online"))
+        again = judge(instance, plain.decide(instance), spec.problem).objective
+        assert verdict.objective == pytest.approx(again)
+
+
+def test_advice_may_come_from_another_draw() -> None:
+    instance, spec = sg.load("gen/20jobs?slot_s=3600&jobs=6&seed=4"), HEURISTICS.get("hadar.advised?of=other")
+    decision = spec.decide(instance, 0, models.oracle, models.shadow_prices)
+    assert not judge(instance, decision, spec.problem).violations
+    with pytest.raises(NotApplicableError, match="is not generated"):
+        spec.decide(sg.load(FIG1), 0, models.oracle, models.shadow_prices)
+    with pytest.raises(UsageError, match="models.shadow_prices"):
+        HEURISTICS.get("hadar.advised").decide(instance)
+
+
+def test_algorithms_with_advice_run_only_by_their_names() -> None:
+    assert "hadar.advised" not in {spec.id for spec in select(["hadar.*"], [])}
+    assert [spec.id for spec in select(["hadar.advised?trust=1"], [])] == ["hadar.advised?trust=1"]
+
+
+def test_forecast_errors_change_prices_only() -> None:
+    view = PAPERS.get("hadar").view(sg.load(FIG1))
+    true = extremes_of(view)
+    wrong = true.believed(0.5, 8.0)
+    assert wrong.low == pytest.approx(true.low / 2)
+    assert wrong.high == pytest.approx(8 * true.high)
+    assert true.believed(1.0, 1.0) is true
+    flat = true.believed(1e6, 1e-6)
+    assert (flat.high >= flat.low).all()
+    zhou = PAPERS.get("zhou").view(sg.load("paper/walkthrough")).architectures["ps"]
+    assert zhou.believed(8.0).price_base - 1 == pytest.approx(8 * (zhou.price_base - 1))
+    assert HEURISTICS.get(PROOF + "&u_min=8").guarantee(view) is None
+
+
+def test_the_figure_of_settings_has_a_point_for_each_value() -> None:
+    mark = "f" * 64
+    rows = [
+        row(f"hadar.online{query}", mark, 4.0 - at / 10)
+        for at, query in enumerate(["", "?u_min=0.5", "?u_min=2", "?u_max=2"])
+    ]
+    found = by_setting(rows)
+    assert {key: list(values) for key, values in found.items()} == {("hadar.online", "u_min"): [0.5, 1.0, 2.0]}

@@ -20,7 +20,9 @@ from schedgap.harness.show.text import SIGNS, Side, clean, estimate, number, per
 from schedgap.harness.studies.compare.row import Row
 from schedgap.harness.studies.compare.summary import Criterion, cases, profiles, proof
 from schedgap.harness.studies.statistics import statistics
+from schedgap.heuristics import HEURISTICS
 from schedgap.instances.arrays import Array
+from schedgap.instances.parameters import base_id, stated
 from schedgap.instances.text import counted
 
 SHORTEST_S = 1e-4
@@ -178,6 +180,68 @@ def guarantees(data: Compared) -> Drawn:
     end = alt.Chart().mark_tick(thickness=2, size=13).encode(x=alt.X("guarantee:Q"), stroke=key)
     shapes = {"measured": "circle", "upper estimate": "triangle-left"}
     return by_method(data, points, "ratio", shapes, axis, [reach, end]), data.sample(drawn)
+
+
+FEWEST = 3
+"""Least number of values of a setting for which its effect is drawn."""
+
+
+def by_setting(rows: Sequence[Row]) -> dict[tuple[str, str], dict[float, list[float]]]:
+    """Return the ratios of methods that differ in one numeric setting, by the other settings and its name, by value.
+
+    A method without the setting belongs to its default, if that is a number.
+    """
+    found: dict[tuple[str, str], dict[float, list[float]]] = {}
+    measured = [row for row in rows if row.certified and row.ratio is not None and row.method in HEURISTICS]
+    specs = {row.method: HEURISTICS.get(row.method) for row in measured}
+    numeric: dict[str, dict[str, float]] = {}
+    for method, spec in specs.items():
+        values = {p.name: spec.settings.get(p.name, spec.default(p)) for p in spec.parameters}
+        numeric[method] = {
+            n: float(v) for n, v in values.items() if isinstance(v, int | float) and not isinstance(v, bool)
+        }
+    names = {name for method, values in numeric.items() for name in values if name in specs[method].settings}
+    for row in measured:
+        spec = specs[row.method]
+        for name in sorted(names & numeric[row.method].keys()):
+            rest = {key: value for key, value in spec.settings.items() if key != name}
+            key = base_id(row.method) + (f"?{stated(rest)}" if rest else ""), name
+            found.setdefault(key, {}).setdefault(numeric[row.method][name], []).append(float(row.ratio or 1.0))
+    return {key: dict(sorted(values.items())) for key, values in found.items() if len(values) >= FEWEST}
+
+
+@figure("setting", "Ratio by setting")
+def settings(data: Compared) -> Drawn:
+    """Mean ratio to the optimum or its bound (1 is optimal) by the value of a setting, and the median, as a point.
+
+    A panel for each setting; bands are from the first to the third quartile.
+    """
+    found = some(by_setting(data.rows))
+    records: list[Record] = [
+        {
+            "panel": name,
+            "method": style.name(method),
+            "value": value,
+            "mean": float(np.mean(ratios)),
+            "median": float(np.median(ratios)),
+            "low": float(np.quantile(ratios, 0.25)),
+            "high": float(np.quantile(ratios, 0.75)),
+            "n": len(ratios),
+        }
+        for (method, name), values in found.items()
+        for value, ratios in values.items()
+    ]
+    methods = list(dict.fromkeys(str(record["method"]) for record in records))
+    log = all(float(record["value"]) > 0 for record in records)
+    base = alt.Chart(style.rows(records), width=style.WIDTH, height=160)
+    axis = style.x("value", "value of the setting", log=log)
+    look = style.colour(style.looks(methods), methods)
+    title, tips = COMPARE["ratio"].axis, style.tip("method", "value", "mean", "median", "n")
+    band = base.mark_area(opacity=0.15).encode(axis, style.y("low", title).scale(zero=False), alt.Y2("high:Q"), **look)
+    line = base.mark_line(point=False).encode(axis, style.y("mean", title), tooltip=tips, **look)
+    middle = base.mark_point(filled=True, size=30).encode(axis, style.y("median", title), tooltip=tips, **look)
+    panels = list(dict.fromkeys(str(record["panel"]) for record in records))
+    return style.in_panels(alt.layer(band, line, middle), panels, apart="xy"), data.sample(data.rows)
 
 
 def _time(row: Row) -> Record:
