@@ -9,6 +9,7 @@ import pytest
 
 import schedgap as sg
 from schedgap.harness.check.served import Served, served, taken
+from schedgap.harness.show.page.simulate import harmed
 from schedgap.heuristics.simulator import Assignment, Rules, State, servers, simulate, workload
 from schedgap.instances.canonical import validate
 from schedgap.instances.random_instances.registry import cluster
@@ -156,6 +157,10 @@ def test_a_plain_program_finds_the_same(policy: str) -> None:
     assert dict(zip(found.tenants, found.split, strict=True)) == pytest.approx({k: split[k] for k in found.tenants})
     for name, value in found.numbers.items():
         assert getattr(row, name) == pytest.approx(value)
+    told = harmed(run)
+    assert [one.short for one in told] == sorted((one.short for one in told), reverse=True)
+    assert told[0].short == pytest.approx(found.short.max())
+    assert "Served, not promised" in sg.to_html(run)
 
 
 def test_the_best_gpus_come_first() -> None:

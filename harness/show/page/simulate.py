@@ -153,8 +153,16 @@ class TenantServed:
         """Return the row of tenant number `i`."""
         most, rho = int(got.envy[i].argmax()), float(got.finish[i])
         envied = f"{clean(got.tenants[most], 30)} ({percent(got.envy[i, most])})" if got.envy[i, most] > 0 else ""
-        sums = (float(part[i]) for part in (got.service, got.split, got.short, got.behind_s))
-        return TenantServed(policy, got.tenants[i], *sums, envied, rho if math.isfinite(rho) else None)
+        return TenantServed(
+            policy,
+            got.tenants[i],
+            service_s=float(got.service[i]),
+            split_s=float(got.split[i]),
+            short=float(got.short[i]),
+            behind_s=float(got.behind_s[i]),
+            envies=envied,
+            finish=rho if math.isfinite(rho) else None,
+        )
 
 
 TENANTS: tuple[Column[TenantServed], ...] = columns(
