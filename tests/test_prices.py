@@ -282,7 +282,7 @@ def test_advice_may_come_from_another_draw() -> None:
     assert not judge(instance, decision, spec.problem).violations
     with pytest.raises(NotApplicableError, match="is not generated"):
         spec.decide(sg.load(FIG1), 0, models.oracle, models.shadow_prices)
-    with pytest.raises(UsageError, match="models.shadow_prices"):
+    with pytest.raises(UsageError, match=r"models\.shadow_prices"):
         HEURISTICS.get("hadar.advised").decide(instance)
 
 
