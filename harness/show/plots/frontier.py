@@ -20,6 +20,9 @@ MOST = 6
 LINES = {ENVY: "ε-envy", BOTH: "ε-envy, and σ = 1", SHARE: "share σ of the equal split"}
 """Curves, in words."""
 
+SHAPES = ("circle", "square", "triangle-up")
+"""Shapes of mechanisms, where colours repeat with other dashes."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Curves(Part):
@@ -81,6 +84,8 @@ def _panel(
     curve = alt.Chart(style.rows(lines), **size).mark_line(color=style.INK)
     names = list(dict.fromkeys(point["method"] for point in points))
     colours = alt.Scale(domain=names, range=[looks[name][0] for name in names])
+    places = [style.DASHES.index(looks[name][1]) for name in names]
+    shapes = alt.Scale(domain=names, range=[SHAPES[place] for place in places])
     mark = alt.Chart(style.rows(points), **size).mark_point(filled=True, size=60, opacity=0.9)
     return alt.layer(
         curve.encode(axis, height, strokeDash=style.keyed(alt.StrokeDash, "curve", dashes)),
@@ -89,6 +94,7 @@ def _panel(
             height,
             tooltip=style.tip("method", "x", "lost"),
             color=alt.Color("method:N", title=None, scale=colours),
+            shape=alt.Shape("method:N", title=None, scale=shapes),
         ),
     )
 
