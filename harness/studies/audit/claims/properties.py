@@ -41,18 +41,30 @@ EXAMPLES = (
 """Examples of OEF, and by hand: as for Table 1, Fig. 2, and the two job types of section 4.2.4."""
 
 
-COALITIONS = (
-    Situation(
-        (((1, 2, 2),), ((1, 2, 2),), ((1, 3, 3),)), (1, 1, 1), (1, 1, 1), (((1, 4, 2),), ((1, 2, 4),), ((1, 3, 3),))
+OURS: Mapping[str, tuple[Situation, ...]] = {
+    "coalition-2": (
+        Situation(
+            (((1, 2, 2),), ((1, 2, 2),), ((1, 3, 3),)), (1, 1, 1), (1, 1, 1), (((1, 4, 2),), ((1, 2, 4),), ((1, 3, 3),))
+        ),
+        Situation(
+            (((1, 1, 2),), ((1, 5, 5),), ((1, 1, 2),)), (1, 1, 1), (2, 1, 2), (((1, 1, 5),), ((1, 5, 5),), ((1, 4, 2),))
+        ),
     ),
-    Situation(
-        (((1, 2, 2, 2),), ((1, 2, 2, 2),), ((1, 2, 2, 2),), ((1, 3, 3, 3),)),
-        (1, 1, 1, 1),
-        (1, 1, 1, 1),
-        (((1, 4, 2, 2),), ((1, 2, 4, 2),), ((1, 2, 2, 4),), ((1, 3, 3, 3),)),
+    "coalition-3": (
+        Situation(
+            (((1, 2, 2, 2),), ((1, 2, 2, 2),), ((1, 2, 2, 2),), ((1, 3, 3, 3),)),
+            (1, 1, 1, 1),
+            (1, 1, 1, 1),
+            (((1, 4, 2, 2),), ((1, 2, 4, 2),), ((1, 2, 2, 4),), ((1, 3, 3, 3),)),
+        ),
     ),
-)
-"""By hand: two and three tenants who claim a type each that another one would get."""
+    "population": (Situation((((1, 3),), ((1, 4),), ((1, 1),)), (1, 2), (1, 1, 1), gone=2),),
+}
+"""Situations by hand, by property.
+
+Two or three tenants claim a type each that another one would get. When a slow tenant leaves, the equal split of the
+tenant of 3 grows, and it takes more of the fast type.
+"""
 
 
 class Proof(NamedTuple):
@@ -189,7 +201,7 @@ def _tried(property: Property, run: Mechanism, lab: ClaimLab) -> Iterator[Situat
     yield from (one for one in changed if one is not None)
     # A situation with steps costs as much as several without.
     count = lab.times(USUAL // 4 if property.steps else USUAL)
-    yield from (one for one in COALITIONS if property.steps and len(one.liars) == property.tenants)
+    yield from OURS.get(property.id, ())
     rng = lab.rng("situations")
     yield from (climbed(property, run, one, rng) for one in cases(property, rng, count))
 
