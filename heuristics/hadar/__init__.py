@@ -25,7 +25,8 @@ from schedgap.heuristics.hadar.duality import shown, steps
 from schedgap.heuristics.hadar.hadare import HadarE
 from schedgap.heuristics.hadar.online import Hadar
 from schedgap.heuristics.hadar.planning import Planning
-from schedgap.heuristics.hadar.prices import ahead_mean, guarantee, prices
+from schedgap.heuristics.hadar.prices import ahead_mean, guarantee
+from schedgap.heuristics.hadar.prices import prices as extreme_prices
 from schedgap.heuristics.hadar.slotted import schedule, simulated
 from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.instances.parameters import Parameter, passing
@@ -143,7 +144,7 @@ def advised(
     function, and what is known of its ratio; none is stated.
     """
     found = predicted(view, context, "hadar.p2.columns", of, PAPERS.get("hadar"))
-    extremes = prices(view)
+    extremes = extreme_prices(view)
     low, high = extremes.low[:, None], extremes.high[:, None]
     ahead = ahead_mean(blurred(found, noise, context, low, high), view)
     return schedule(view, Hadar(view.instance, payoff="lifetime", advice=Advice(ahead, trust)))
