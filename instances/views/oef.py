@@ -223,6 +223,10 @@ def matrix_view(speedups: ArrayLike, capacity: ArrayLike, weight: ArrayLike | No
     return view(instance, order=[kind.name for kind in instance.cluster.gpu_types])
 
 
+MOST_OF_SERVER = 10_000
+"""Largest number of GPUs of a server."""
+
+
 def matrix_instance(
     speedups: ArrayLike, capacity: ArrayLike, weight: ArrayLike | None = None, reported: ArrayLike | None = None
 ) -> Instance:
@@ -248,10 +252,14 @@ def matrix_instance(
         rates, claimed = (dict(zip(types, row, strict=True)) for row in rows)
         kind = JobType(name="job", rates=rates, reported_rates=claimed if claimed != rates else None)
         tenants.append(Tenant(id=f"u{i + 1}", weight=w, job_types=(kind,)))
-    groups = [
-        ServerGroup(name=name, count=1, gpu_type=name, gpus=int(devices) if devices == int(devices) else devices)
-        for name, devices in zip(types, np.asarray(capacity, float).tolist(), strict=True)
-    ]
+    groups = []
+    for name, devices in zip(types, np.asarray(capacity, float).tolist(), strict=True):
+        full, left = divmod(int(devices) if devices == int(devices) else devices, MOST_OF_SERVER)
+        if full:
+            label = f"{name}, full servers"
+            groups.append(ServerGroup(name=label, count=int(full), gpu_type=name, gpus=MOST_OF_SERVER))
+        if left or not full:
+            groups.append(ServerGroup(name=name, count=1, gpu_type=name, gpus=left))
     cluster = Cluster(gpu_types=tuple(GpuType(name=name) for name in types), servers=tuple(groups))
     return Instance(name="matrix", cluster=cluster, tenants=tuple(tenants))
 
