@@ -66,8 +66,6 @@ class HeuristicSpec(MethodSpec):
         it instead of `guarantee`.
     steps
         ``steps(view, decision)`` replays a decision of a primal–dual algorithm, job by job, with the prices it posts.
-    by_name
-        Whether it runs only where it is named in full: it is not in any paper, and asks a model for advice.
     """
 
     kind: Literal["online", "baseline"]
@@ -75,7 +73,6 @@ class HeuristicSpec(MethodSpec):
     guarantee: Callable[..., Guarantee | None] = lambda view: None
     shown: Callable[[Any, Any], Guarantee | None] | None = None
     steps: Callable[[Any, Any], PriceRun] | None = None
-    by_name: bool = False
 
     def decide(
         self, instance: Instance, seed: int = 0, oracle: Oracle | None = None, prices: Oracle = no_prices

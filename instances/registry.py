@@ -342,6 +342,8 @@ class MethodSpec(Parametrised):
         ``skip(view)`` returns the reason why the method cannot run, or ``None``.
     too_large
         ``too_large(view)`` returns the limit that the view exceeds, so that it runs only with ``--all``, or ``None``.
+    by_name
+        Whether it runs only where it is named in full: it is in no paper, and does anew what another method does first.
     """
 
     problem: str
@@ -350,6 +352,7 @@ class MethodSpec(Parametrised):
     claims: tuple[str, ...] = ()
     skip: Callable[[Any], str | None] = no_reason
     too_large: Callable[[Any], str | None] = no_reason
+    by_name: bool = False
 
     def view(self, instance: Any) -> Any:
         """Return the paper's view of an instance, or a copy for a method of a plug-in, which may write to its arrays.

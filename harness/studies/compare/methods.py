@@ -54,9 +54,7 @@ def select(methods: Iterable[str], papers: Iterable[str]) -> list[Spec]:
         if not matches:
             raise UnknownNameError(unknown("method", pattern, [spec.id for spec in candidates]))
         named = base_id(pattern)
-        chosen |= {
-            spec.id: spec for spec in matches if base_id(spec.id) == named or not getattr(spec, "by_name", False)
-        }
+        chosen |= {spec.id: spec for spec in matches if base_id(spec.id) == named or not spec.by_name}
     return in_order(chosen, everything)
 
 

@@ -347,7 +347,7 @@ COVERING = 0.1
 ROUGH, GUIDING = 1e-3, 0.2
 """Gap of a relaxation with scarcer capacity, and the fraction of the remaining time that it may take."""
 
-APART = 0.01
+APART = 0.05
 """Gap after list heuristics above which relaxations with scarcer capacities are tried."""
 
 NODE = 0.3

@@ -24,7 +24,8 @@ NEAR = 5e-4
 """Gap at which the root bound over windows of slots is good enough; a gap of 1e-4 takes twice as long."""
 
 SCARCER = (0.9, 0.85)
-"""Fractions of the capacities for which relaxations guide the search, too: runs leave parts of servers empty."""
+"""Fractions of the capacities for which relaxations guide the search for least costs, too: runs leave parts of servers
+empty, and jobs wait for them. Where jobs may be left out instead, this only takes time."""
 
 
 def solve(
@@ -59,7 +60,7 @@ def solve(
         whole=False,
         close=lambda packer: Listing(jobs, pricing, options, packer),
         sense=sense,
-        scarcer=SCARCER,
+        scarcer=SCARCER if sense < 0 else (),
     )
     answer = solve_in_phases(problem, options, seeded=seeded)
     decision = answer.decision(lambda packed: runs(packed, first_slot))
