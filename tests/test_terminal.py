@@ -165,7 +165,7 @@ def test_any_run_is_printed_again(command: Command, tmp_path: Path) -> None:
         assert latex.count("\\toprule") >= 1
     run = folders["compare"]
     shown = command("table", run, "--columns", "method, gap", "--sort", "gap", "--top", 2).stdout
-    assert "9 more rows: --all-rows" in shown
+    assert "15 more rows: --all-rows" in shown
     wrong = command("table", run, "--columns", "gapp")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "unknown column 'gapp'; did you mean gap" in wrong.stderr
