@@ -51,7 +51,7 @@ reference: install
 	  >$(REFERENCE)/minute.csv
 	$(BIN)/harness diff results/reference $(REFERENCE)/*-* --tolerance 1e-3
 
-# How solve times grow with size, for the page on growth: about half an hour on two quiet cores.
+# How solve times grow with size, for the page on growth: about five minutes on two quiet cores.
 SIZES := jobs tenants whole
 growth: install
 	@rm -rf build/growth

@@ -40,7 +40,7 @@ MAX_DESCRIBED = 20
 
 TROUBLE = ("WRONG", "failed")
 
-LEADING = {kind: place for place, kind in enumerate(("rigid.ladder", "gap", "simulation.ttd"))}
+LEADING = {kind: place for place, kind in enumerate(("rigid.ladder", "frontier", "gap", "simulation.ttd"))}
 """Figures that answer the page's question, with their order; they stand before the tables."""
 
 MAX_LINES = 60
