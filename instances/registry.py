@@ -266,6 +266,8 @@ class PaperSpec:
         ``usual(instance)`` returns whether its methods run when the user names neither a method nor a paper.
     mixed
         Whether a server may have GPUs of several types; papers without this have no view of such an instance.
+    counts
+        What the size of an instance is, ``"jobs"`` or ``"tenants"``.
     """
 
     id: str
@@ -276,6 +278,7 @@ class PaperSpec:
     describe: Callable[[Any], str]
     usual: Callable[[Any], bool] = lambda instance: True
     mixed: bool = False
+    counts: Literal["jobs", "tenants"] = "jobs"
 
     def __post_init__(self) -> None:
         """Check the ids of problems; wrap `view` in the check of :meth:`accepted` and a cache."""
@@ -284,6 +287,10 @@ class PaperSpec:
                 raise UsageError(f"problem {problem.id!r}: its id must begin with its paper: {self.id}.{problem.id}")
         view = self.view
         object.__setattr__(self, "view", cached(functools.wraps(view)(lambda instance: view(self.accepted(instance)))))
+
+    def size(self, instance: Any) -> int:
+        """Return the number of jobs or tenants of an instance."""
+        return len(getattr(instance, self.counts))
 
     def accepted(self, instance: Any) -> Any:
         """Return the instance, or raise `NotApplicableError` if it has mixed servers and the paper excludes them."""

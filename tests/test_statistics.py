@@ -32,6 +32,7 @@ from schedgap.harness.studies.simulate.row import Simulation, SimulationRow
 from schedgap.harness.studies.simulate.run import STUDY as SIMULATIONS
 from schedgap.harness.studies.statistics import Statistics, censored_slope, features, statistics
 from schedgap.instances.errors import UsageError
+from schedgap.instances.registry import PAPERS
 
 
 @pytest.fixture(scope="module")
@@ -304,6 +305,22 @@ def test_growth_needs_several_sizes() -> None:
     (one,) = statistics(Comparison(META, slowest, instances)).growth
     assert one.censored == 3
     assert statistics(Comparison(META, timed[:3], instances)).growth == []
+
+
+def test_growth_needs_several_sizes_at_which_a_method_ended_by_itself() -> None:
+    """Two results that ended and two at the limit fit any steep line: there is no exponent, and no crash."""
+    instances = {str(n): instance(np.ones((n, 2)) + np.arange(2)) for n in (2, 4, 8, 16, 32)}
+    seconds = {"2": 0.01, "4": 0.011, "8": 60.0, "16": 60.0, "32": 60.0}
+    timed = [row("oef.cooperative", n, 1.0).replace(instance=n, solve_s=s) for n, s in seconds.items()]
+    assert statistics(Comparison(META, timed, instances)).growth == []
+    straight = [one.replace(solve_s=1e-3 * float(one.instance) ** 2) for one in timed[:3]]
+    (found,) = statistics(Comparison(META, [*straight, *timed[3:]], instances)).growth
+    assert (found.censored, found.exponent_low <= found.exponent <= found.exponent_high) == (2, True)
+
+
+def test_tenants_are_the_size_of_instances_of_oef() -> None:
+    found = sg.load("gen/oef-4")
+    assert PAPERS.get("oef").size(found) == len(found.tenants) != len(found.jobs) == PAPERS.get("hadar").size(found)
 
 
 def test_growth_needs_no_other_random_numbers(kept: Comparison) -> None:

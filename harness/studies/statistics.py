@@ -9,6 +9,7 @@ and tests allow for the dependence of instances that share random numbers
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -23,7 +24,7 @@ from schedgap.harness.show.table import to_parquet
 from schedgap.harness.studies.resampling import FEWEST, averaged, by_unit, interval, units_of
 from schedgap.instances.catalogue import settings, usual
 from schedgap.instances.errors import UsageError
-from schedgap.instances.registry import unknown
+from schedgap.instances.registry import PAPERS, unknown
 from schedgap.instances.schema.summary import load
 
 if TYPE_CHECKING:
@@ -398,7 +399,10 @@ def _regression(
 # ---------------------------------------------------------------- growth
 
 SIZES = 3
-"""Fewest different sizes for an exponent of growth."""
+"""Fewest different sizes at which a method ended by itself for an exponent of growth."""
+
+SPREAD = 1e-3, 1e3
+"""Least and largest spread of the logarithm of a solve time; a fit without errors has no most likely spread."""
 
 NEARLY = 0.95
 """A result that took this share of its time limit was ended by the limit."""
@@ -406,18 +410,23 @@ NEARLY = 0.95
 
 def _growth(seen: Sequence[Observation], instances: Mapping[str, Instance]) -> Iterator[TimeGrowth]:
     """Yield the exponent of the solve time of each method that ran on several sizes."""
-    size = {mark: len(one.jobs) or len(one.tenants) for mark, one in instances.items()}
-    for group in grouped((one for one in seen if one.fingerprint in size and one.solve_s), "method", "limits"):
-        points = [(size[one.fingerprint], one.solve_s or 0.0) for one in group]
+    timed = [
+        one for one in seen if one.solve_s and one.fingerprint in instances and one.method.partition(".")[0] in PAPERS
+    ]
+    for group in grouped(timed, "method", "limits"):
+        size = PAPERS.get(group[0].method.partition(".")[0]).size
+        points = [(n, one.solve_s or 0.0) for one in group if (n := size(instances[one.fingerprint]))]
+        if len(points) < len(group):
+            continue
         ended = [one.failed or (one.solve_s or 0.0) >= NEARLY * one.allowed_s for one in group]
         sizes = {n for n, _ in points}
-        if len(sizes) < SIZES or all(ended):
+        if len({n for (n, _), stopped in zip(points, ended, strict=True) if not stopped}) < SIZES:
             continue
         at, seconds = np.log(points).T
-        exponent, low, high = censored_slope(at, seconds, np.array(ended))
-        yield TimeGrowth(
-            group[0].method, group[0].limits, len(points), sum(ended), min(sizes), max(sizes), exponent, low, high
-        )
+        slope = censored_slope(at, seconds, np.array(ended))
+        if np.isfinite(slope).all():
+            named = group[0].method, group[0].limits
+            yield TimeGrowth(*named, len(points), sum(ended), min(sizes), max(sizes), *slope)
 
 
 def censored_slope(x: Any, y: Any, censored: Any) -> tuple[float, float, float]:
@@ -425,6 +434,7 @@ def censored_slope(x: Any, y: Any, censored: Any) -> tuple[float, float, float]:
 
     It is the maximum-likelihood estimate of a linear model with normal errors, in which a censored point contributes
     the probability of lying above (Tobin, Econometrica 26, 1958). Without censored points it is that of least squares.
+    Numbers are NaN if the likelihood has no clear maximum.
     """
     from scipy.stats import norm
     from statsmodels.base.model import GenericLikelihoodModel
@@ -440,11 +450,13 @@ def censored_slope(x: Any, y: Any, censored: Any) -> tuple[float, float, float]:
         """Linear model in which censored observations lie above their values."""
 
         def loglikeobs(self, params: Any) -> Any:
-            mean, scale = self.exog @ params[:2], math.exp(params[2])
+            mean, scale = self.exog @ params[:2], np.exp(np.clip(params[2], *np.log(SPREAD)))
             seen = norm.logpdf(self.endog, mean, scale)
             return np.where(censored, norm.logsf(self.endog, mean, scale), seen)
 
-    start = np.append(plain.params, math.log(max(float(np.sqrt(plain.mse_resid)), 1e-3)))
-    fitted = Censored(y, design, extra_params_names=["log_scale"]).fit(start_params=start, method="bfgs", disp=0)
-    low, high = fitted.conf_int()[1]
+    start = np.append(plain.params, math.log(max(float(np.sqrt(plain.mse_resid)), SPREAD[0])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what has no maximum has no interval, and is NaN
+        fitted = Censored(y, design, extra_params_names=["log_scale"]).fit(start_params=start, method="bfgs", disp=0)
+        low, high = fitted.conf_int()[1]
     return float(fitted.params[1]), float(low), float(high)

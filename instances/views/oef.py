@@ -391,5 +391,6 @@ PAPERS.register(
         problems=(ALLOCATION, EQUAL, SHARING, ENVY_FREE, NASH, LEAST, FAIR),
         decision=Allocation,
         describe=describe,
+        counts="tenants",
     )
 )

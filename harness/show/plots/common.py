@@ -23,6 +23,7 @@ from schedgap.harness.studies.statistics import statistics
 from schedgap.heuristics import HEURISTICS
 from schedgap.instances.arrays import Array
 from schedgap.instances.parameters import base_id, stated
+from schedgap.instances.registry import PAPERS
 from schedgap.instances.text import counted
 
 SHORTEST_S = 1e-4
@@ -371,16 +372,16 @@ def scaling(data: Compared) -> Drawn:
     Lines are a·n^b, and the label at the end of a line gives the exponent b: the least-squares fit, in which results
     that the time limit stopped (triangles) count as at least as long.
     """
-    size = {mark: len(each.jobs) or len(each.tenants) for mark, each in data.run.instances.items()}
+    paper = PAPERS.get(data.rows[0].paper)
+    size = {mark: float(paper.size(each)) for mark, each in data.run.instances.items()}
     timed_rows = [row for row in data.rows if timed(row) and size.get(row.fingerprint)]
     points = pd.DataFrame(
-        [{"method": style.name(row.method), "size": float(size[row.fingerprint]), **_time(row)} for row in timed_rows],
+        [{"method": style.name(row.method), "size": size[row.fingerprint], **_time(row)} for row in timed_rows],
         columns=["method", "size", "value", "what"],
     ).rename(columns={"value": "second"})
     growth = data.run.once(statistics).of({row.method for row in timed_rows}).growth
     exponents = {style.name(one.method): one.exponent for one in growth}
     fitted = points[points["method"].isin(some(list(exponents)))]
-    unit = "jobs" if any(each.jobs for each in data.run.instances.values()) else "tenants"
     fits = []
     for method, exponent in exponents.items():
         mine = fitted[fitted["method"] == method]
@@ -388,8 +389,10 @@ def scaling(data: Compared) -> Drawn:
         height = np.exp((np.log(ended["second"]) - exponent * np.log(ended["size"])).mean())
         span = np.array([mine["size"].min(), mine["size"].max()])
         fits.append({"method": method, "size": span, "second": height * span**exponent, "fit": f"n^{exponent:.2f}"})
+    # Exponents stand to the right of the largest size.
+    ends = [fitted["size"].min(), 1.5 * fitted["size"].max()]
     axes = (
-        style.x("size", unit, log=True).axis(values=np.unique(fitted["size"]).tolist()),
+        style.x("size", paper.counts, log=True, domain=ends).axis(values=np.unique(fitted["size"]).tolist()),
         style.y("second", COMPARE["solve_s"].axis, log=True),
     )
     tips = style.tip("method", "fit", "size", "second")
@@ -398,8 +401,8 @@ def scaling(data: Compared) -> Drawn:
     shape = style.keyed(alt.Shape, "what", ENDS).legend(None)
     marks = alt.Chart(style.rows(fitted.to_dict("records"))).mark_point(filled=True)
     dots = marks.encode(*axes, color=look["color"], shape=shape)
-    ends = lines.mark_text(align="left", dx=4).encode(
+    texts = lines.mark_text(align="left", dx=4).encode(
         text=alt.Text("fit:N", aggregate="max"), y="max(second):Q", x="max(size):Q", detail="method:N"
     )
     n = f"n = {counted(len(fitted), 'result')} of {counted(len(fits), 'method')} on {data.where}."
-    return alt.layer(lines.mark_line().encode(**look), dots, ends), f"Size is the number of {unit}. {n}"
+    return alt.layer(lines.mark_line().encode(**look), dots, texts), f"Size is the number of {paper.counts}. {n}"
