@@ -352,7 +352,7 @@ def test_a_terminal_shows_progress_and_nothing_of_it_stays(tmp_path: Path) -> No
     code = f"import pty, sys; sys.exit(pty.spawn(['{HARNESS}', *{ONE.split()}, '--no-report']) >> 8)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert result.returncode == 0, result.stdout
-    assert "0/3" in result.stdout  # two heuristics run beside the model
+    assert "0/5" in result.stdout  # four heuristics run beside the model
     assert "\x1b[2K" in result.stdout
 
 

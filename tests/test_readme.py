@@ -66,6 +66,7 @@ SMALLER = {
     "--library DIR": "--library DIR --instance paper/oef-eq1 --known run",
     "harness compare --instance my.json": "harness compare --instance my.json --method hadar.srtf --method hadar.p1",
     "sweeps/solvers.toml": "mine.toml",
+    "sweeps/knowledge.toml": "mine.toml",
     "harness fit my.json": "harness fit gen/oef-20",
     "load = [0.6, 1.0, 1.4], seed = [1, 2, 3]": "load = [0.6]",
     "harness diff results/<a> results/<b>": "harness diff run run",
