@@ -63,7 +63,7 @@ def test_every_problem_with_a_format_has_been_tried() -> None:
     tried = {row.problem for ref, methods in CASES.values() for row in compare_here(load(ref), methods).rows}
     known = {problem.id for paper in decisions.FORMS for problem in PAPERS.get(paper).problems}
     undecided = {problem.id for problem in PAPERS.get("gavel").problems}  # bounds alone; the next test tries some
-    assert known - tried == undecided | {"synergy.queue", "synergy.free", "synergy.makespan", "synergy.p99"}
+    assert known - tried == undecided | {"synergy.queue", "synergy.free", "synergy.makespan", "synergy.p99", "oef.fair"}
 
 
 def test_jobs_that_may_choose_have_their_pool_in_the_file(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_file_without_lines_rejects_every_job(problem: str, tmp_path: Path) ->
     may_reject = problem.endswith(
         (
             *(".utility", ".forked", ".weight", ".from_arrival", ".allocation", ".equal_efficiency"),
-            *(".queue", ".free", ".round"),
+            *(".queue", ".free", ".round", ".least_gain", ".nash_welfare", "oef.fair"),
         )
     )
     assert [row.verified for row in rows] == [may_reject] * 2

@@ -236,7 +236,9 @@ def test_a_library_is_written_again_the_same_and_only_gets_better(tmp_path: Path
     found = sg.compare(EQ1, ["oef.*"], jobs=1)
     entries, left_out = export.library(tmp_path / "a", [EQ1], [found])
     assert [line for line in left_out if line.startswith("oef")] == [
-        "oef.cooperative.first_order on paper/oef-eq1: oef.cooperative solves 3 tenants exactly within seconds"
+        "oef.cooperative.first_order on paper/oef-eq1: oef.cooperative solves 3 tenants exactly within seconds",
+        "oef.nash on paper/oef-eq1: oef.nash on paper/oef-eq1: not linear: LinearTemplateRepn does not support "
+        "expressions containing general nonlinear terms.",
     ]
     export.library(tmp_path / "b", [EQ1], [found])
     first, second = ({p.relative_to(tmp_path / x): p.read_bytes() for p in (tmp_path / x).rglob("*.*")} for x in "ab")

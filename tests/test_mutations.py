@@ -309,7 +309,10 @@ UNUSED = {
         "architectures.ps.slots": "only prices depend on T: `zhou.ra.mincost` is tried, and reads that of rings",
         "architectures.ra.machines.worker_bandwidth": "rings have no parameter servers, which it would load",
     },
-    "admission": {"machines.ps_bandwidth": "one parameter server suffices here"},
+    "admission": {
+        "machines.ps_bandwidth": "one parameter server suffices here",
+        "machines.worker_bandwidth": "one parameter server carries the traffic of all workers here",
+    },
 }
 """Fields whose changes alter no objective and no bound, and why."""
 

@@ -227,7 +227,10 @@ def test_rows_without_a_headline_are_not_alone_when_one_failed(command: Command,
         (MINE.replace("mine", "gandiva_fair"), "heuristic 'oef.gandiva_fair' is registered already; choose another id"),
         (MINE.replace("oef.mine", "oef.gavel"), "model 'oef.gavel' is registered already; choose another id"),
         (MINE.replace('"oef.mine"', '"aef.mine"'), "unknown paper 'aef'; did you mean oef or gavel?"),
-        (MINE.replace("oef.allocation", "oef.all"), "unknown problem 'oef.all'; did you mean oef.allocation?"),
+        (
+            MINE.replace("oef.allocation", "oef.all"),
+            "unknown problem 'oef.all'; did you mean oef.fair or oef.allocation",
+        ),
         (MINE.replace('"oef.mine"', '"mine", paper="oef"'), "'mine': the id of a method must begin with its paper"),
     ],
 )

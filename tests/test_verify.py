@@ -44,7 +44,7 @@ SILENT = {
     "simulation": {*(n for n in MEASURED if SIMULATE[n].origin != "history"), "seed", "options", "reason"},
     "bound": {"took_s", "round_s", "reason"},
     "finding": {"found", "tested", "failed", "numbers", "seconds", "narrower", "witnesses", "refuted"},
-    "slice": {"tried", "proved", "shrunk", "elite"},
+    "slice": {"tried", "proved", "shrunk", "elite", "begun"},
 }
 """Fields that no check can contradict, by kind of line; a reader has to trust the run for them."""
 

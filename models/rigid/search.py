@@ -294,10 +294,10 @@ class PoolSearches:
         rounds = 0
         while True:
             proved = self.record() <= self.bound.value * (1 + options.rel_gap)
-            stopped = self.late(USED) or (options.nodes is not None and rounds >= options.nodes)
+            late, enough = self.late(USED), options.nodes is not None and rounds >= options.nodes
             left = [pool for pool in self.pools if not pool.over]
-            if stopped or not left or proved:
-                return "optimal" if proved else "time limit with incumbent" if stopped else "gap left"
+            if late or enough or not left or proved:
+                return "optimal" if proved else "time limit with incumbent" if late else "gap left"
             for pool in left:
                 pool.search()
                 rounds += 1

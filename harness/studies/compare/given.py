@@ -15,7 +15,7 @@ from schedgap.harness.engine.pool import Pool
 from schedgap.harness.engine.study import Finished
 from schedgap.harness.engine.task import Limits, sent
 from schedgap.harness.studies.compare import decisions
-from schedgap.harness.studies.compare.methods import bounding
+from schedgap.harness.studies.compare.methods import specs
 from schedgap.harness.studies.compare.row import Comparison, Row
 from schedgap.harness.studies.compare.run import collected, unbounded
 from schedgap.harness.studies.compare.task import MethodResult, MethodTask
@@ -79,9 +79,10 @@ def _bounded(about: dict[str, Instance], done: list[MethodResult], bound: bool, 
 def _row(
     instance: Instance, problem: str, file: Path, read: Callable[[Any, str], Any], violations: Sequence[str] = ()
 ) -> MethodResult:
-    """Check a decision against its problem and the claims of the problem's models, and return its row."""
+    """Check a decision against its problem and what all methods of the problem claim, and return its row."""
     paper, verdict, decision = PAPERS.get(problem.partition(".")[0]), Verdict(None, ()), None
-    claims = {claim for spec in bounding(paper.id, problem) if spec.problem == problem for claim in spec.claims}
+    of_methods = [set(spec.claims) for spec in specs() if spec.problem == problem]
+    claims = set[str].intersection(*of_methods) if of_methods else set[str]()
     try:
         view = paper.view(instance)
         decision = read(view, problem)
