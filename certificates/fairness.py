@@ -61,6 +61,11 @@ def equal_split(tenants: Tenants) -> Array:
     return np.outer(tenants.weight / tenants.weight.sum(), tenants.capacity)
 
 
+def split_efficiency(tenants: Tenants) -> Array:
+    """Return ``(v,)`` the efficiency of each tenant with an equal split."""
+    return efficiency(tenants.speedups, equal_split(tenants))
+
+
 def envy_free(tenants: Tenants, devices: Array, epsilon: float = 0.0) -> PropertyCheck[dict[tuple[str, str], float]]:
     """Check that no tenant prefers another tenant's devices, per unit of weight: ``w_l·x_l/π_l ≥ (1−ε)·w_l·x_i/π_i``.
 
@@ -72,7 +77,7 @@ def envy_free(tenants: Tenants, devices: Array, epsilon: float = 0.0) -> Propert
     """
     labels, bundle = tenants.labels, devices / tenants.weight[:, None]
     own = efficiency(tenants.speedups, bundle)
-    alone = efficiency(tenants.speedups, equal_split(tenants)) / tenants.weight
+    alone = split_efficiency(tenants) / tenants.weight
     pairs, largest, missed, text = dict[tuple[str, str], float](), -np.inf, -np.inf, ""
     for rows in blocks(len(own)):
         envy = (1 - epsilon) * (tenants.speedups[rows] @ bundle.T) - own[rows, None]
@@ -121,8 +126,7 @@ def least_envy(tenants: Tenants, devices: Array) -> float:
 
 def least_share(tenants: Tenants, devices: Array) -> float:
     """Return the largest σ at which an allocation has σ of the sharing incentive: the least share of an equal split."""
-    alone = efficiency(tenants.speedups, equal_split(tenants))
-    return float((efficiency(tenants.speedups, devices) / alone).min())
+    return float((efficiency(tenants.speedups, devices) / split_efficiency(tenants)).min())
 
 
 def sharing_incentive(tenants: Tenants, devices: Array, sigma: float = 1.0) -> PropertyCheck[dict[str, float]]:
@@ -133,7 +137,7 @@ def sharing_incentive(tenants: Tenants, devices: Array, sigma: float = 1.0) -> P
     Witness: the loss of each tenant below its equal split, by label. Margin: the smallest relative gain over it.
     """
     labels, own = tenants.labels, efficiency(tenants.speedups, devices)
-    alone = efficiency(tenants.speedups, equal_split(tenants))
+    alone = split_efficiency(tenants)
     relative = own / alone - sigma
     losers = {labels[i]: float(sigma * alone[i] - own[i]) for i in np.flatnonzero(relative < -TOLERANCE).tolist()}
     l = int(np.argmin(relative))

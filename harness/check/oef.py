@@ -14,8 +14,8 @@ from schedgap.certificates.fairness import (
     efficiency,
     envy_free,
     equal_efficiency,
-    equal_split,
     sharing_incentive,
+    split_efficiency,
 )
 from schedgap.certificates.reading.oef import RawTenants, shares_of
 from schedgap.harness.check.registry import TOLERANCE, VERIFIERS, Verdict, VerifierSpec
@@ -62,9 +62,9 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     if problem in WHOLE:
         rows, reached = (facts.whole, facts.of_tenants(x)), facts.of_tenants(own)
     findings = {judge.__name__: judge(*rows) for judge in JUDGES}
-    equal = efficiency(rows[0].speedups, equal_split(rows[0]))
+    gains = reached / split_efficiency(rows[0])
     if "leximin" in claims:
-        findings["leximin"] = leximin(rows[0], reached)
+        findings["leximin"] = leximin(rows[0], gains)
     required = dict.fromkeys([*claims, *([RULES[problem]] if problem in RULES else [])])
     if problem == FAIR:
         findings |= {"envy": envy_free(facts, x, facts.epsilon), "share": sharing_incentive(facts, x, facts.sigma)}
@@ -75,7 +75,7 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     metrics: dict[str, float | int | bool] = {
         "envy_free": bool(findings["envy_free"]),
         "sharing_incentive": bool(findings["sharing_incentive"]),
-        "gain_max": float((reached / equal).max()),
+        "gain_max": float(gains.max()),
         "preference_max": preferred,
         "support_size": int((x > TOLERANCE * facts.capacity).sum()),
         "true_total": float(true.sum()),
@@ -83,7 +83,7 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     }
     objective = float(own.sum())
     if problem in WHOLE:
-        objective = mean_gain(rows[0], reached) if problem == NASH else float((reached / equal).min())
+        objective = mean_gain(rows[0].weight, gains) if problem == NASH else float(gains.min())
     if problem == NASH and reached.min() > 0:
         metrics["market_error"] = market_error(rows[0], reached)
     unmet = [findings[name].text for name in required if not findings[name]]
@@ -95,25 +95,21 @@ def check(facts: RawTenants, decision: Allocation, problem: str, claims: tuple[s
     )
 
 
-def mean_gain(facts: RawTenants, own: Array) -> float:
-    """Return the Nash welfare: efficiencies `own` ``(t,)`` over those of an equal split, multiplied by weight."""
-    if own.min() <= 0:
-        return 0.0
-    gains = own / efficiency(facts.speedups, equal_split(facts))
-    return float(np.exp(facts.weight @ np.log(gains) / facts.weight.sum()))
+def mean_gain(weight: Array, gains: Array) -> float:
+    """Return the Nash welfare: the product by `weight` of the `gains` over an equal split, both ``(t,)``."""
+    return float(np.exp(weight @ np.log(gains) / weight.sum())) if gains.min() > 0 else 0.0
 
 
-def leximin(facts: RawTenants, own: Array) -> PropertyCheck[Array]:
+def leximin(facts: RawTenants, gains: Array) -> PropertyCheck[Array]:
     """Check that no tenant can gain unless one that is at most as well off loses, by a linear program per level.
 
-    Gains `own` ``(t,)`` are sorted into levels. On each level, the sum of its gains is maximised while those of this
-    and of lower levels do not fall. Witness: gains over an equal split ``(t,)``. Margin: minus what a level can gain.
+    The `gains` ``(t,)`` over an equal split are sorted into levels. On each level, the sum of its gains is maximised
+    while those of this and of lower levels do not fall. Witness: the gains. Margin: minus what a level can gain.
     """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array, vstack
 
-    gains = own / efficiency(facts.speedups, equal_split(facts))
-    value = facts.speedups * facts.capacity / efficiency(facts.speedups, equal_split(facts))[:, None]
+    value = facts.speedups * facts.capacity / split_efficiency(facts)[:, None]
     order = np.argsort(gains, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(gains[order]) > TOLERANCE * gains[order][1:]), len(order) - 1) + 1
     k, begin, most, text = len(facts.capacity), 0, 0.0, "each tenant is limited by tenants that are at most as well off"

@@ -410,23 +410,23 @@ NEARLY = 0.95
 
 def _growth(seen: Sequence[Observation], instances: Mapping[str, Instance]) -> Iterator[TimeGrowth]:
     """Yield the exponent of the solve time of each method that ran on several sizes."""
-    timed = [
-        one for one in seen if one.solve_s and one.fingerprint in instances and one.method.partition(".")[0] in PAPERS
-    ]
-    for group in grouped(timed, "method", "limits"):
-        size = PAPERS.get(group[0].method.partition(".")[0]).size
-        points = [(n, one.solve_s or 0.0) for one in group if (n := size(instances[one.fingerprint]))]
-        if len(points) < len(group):
-            continue
+    for group in grouped((one for one in seen if one.solve_s and _size(one, instances)), "method", "limits"):
+        sizes = np.array([_size(one, instances) for one in group])
+        seconds = np.array([one.solve_s or 0.0 for one in group])
         ended = [one.failed or (one.solve_s or 0.0) >= NEARLY * one.allowed_s for one in group]
-        sizes = {n for n, _ in points}
-        if len({n for (n, _), stopped in zip(points, ended, strict=True) if not stopped}) < SIZES:
+        if len(set(sizes[~np.array(ended)].tolist())) < SIZES:
             continue
-        at, seconds = np.log(points).T
-        slope = censored_slope(at, seconds, np.array(ended))
+        slope = censored_slope(np.log(sizes), np.log(seconds), np.array(ended))
         if np.isfinite(slope).all():
             named = group[0].method, group[0].limits
-            yield TimeGrowth(*named, len(points), sum(ended), min(sizes), max(sizes), *slope)
+            yield TimeGrowth(*named, len(group), sum(ended), int(sizes.min()), int(sizes.max()), *slope)
+
+
+def _size(one: Observation, instances: Mapping[str, Instance]) -> int:
+    """Return the number of jobs or tenants that an observation is about, 0 if it is not known."""
+    paper = one.method.partition(".")[0]
+    known = one.fingerprint in instances and paper in PAPERS
+    return PAPERS.get(paper).size(instances[one.fingerprint]) if known else 0
 
 
 def censored_slope(x: Any, y: Any, censored: Any) -> tuple[float, float, float]:

@@ -11,7 +11,16 @@ import numpy as np
 from schedgap.heuristics.registry import Context, heuristic
 from schedgap.instances.arrays import Array
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.oef import Allocation, Kinds, OefView, efficiency, kinds, matrix_view, whole
+from schedgap.instances.views.oef import (
+    Allocation,
+    OefView,
+    efficiency,
+    kinds,
+    matrix_view,
+    on_fastest,
+    unmerged,
+    whole,
+)
 
 NOTHING = 1e-12
 """Less than this part of a type counts as nothing left."""
@@ -31,8 +40,7 @@ LEFTOVER = Parameter(
 
 def of_tenants(view: OefView, devices: Array) -> Allocation:
     """Return the allocation in which each tenant's devices ``(tenants, k)`` run its fastest job type on each type."""
-    seen, best = whole(view)
-    return Allocation(Kinds(seen, np.arange(seen.size), np.ones(seen.size), best, view.size).divided(devices))
+    return Allocation(on_fastest(whole(view)[1], view.size, devices))
 
 
 MANY = 200
@@ -148,8 +156,7 @@ def partial_allocation(view: OefView, context: Context, *, leftover: str = "idle
         return devices, efficiency(speedups, devices)
 
     devices, own = bought(weight)
-    of_tenant = kind.part * weight[group]
-    found = kind.part[:, None] * devices[group]
+    of_tenant, found = kind.tenants.weight, unmerged(kind.tenants, group, devices)
     alone = np.bincount(group) == 1
     for t, k in enumerate(group.tolist()):
         others = weight.copy()

@@ -7,6 +7,9 @@ from functools import cached_property
 
 from schedgap.instances.schema.base import Name, Record, rule
 
+MOST_GPUS = 10_000
+"""Largest number of GPUs of a server."""
+
 
 class GpuType(Record):
     """A kind of accelerator."""
@@ -26,7 +29,7 @@ class ServerGroup(Record):
     name: Name
     count: int = rule("a server group has at least one server", ge=1)
     gpu_type: Name
-    gpus: int = rule("GPUs per server are a whole number, 0 to 10000", ge=0, le=10_000)
+    gpus: int = rule(f"GPUs per server are a whole number, 0 to {MOST_GPUS}", ge=0, le=MOST_GPUS)
     cpus: float = rule("CPUs per server are 0 or more", ge=0, default=0.0)
     memory_gb: float = rule("memory per server is 0 or more", ge=0, default=0.0)
     bandwidth_gbps: float = rule("bandwidth per server is 0 or more", ge=0, default=0.0)

@@ -22,6 +22,7 @@ from schedgap.instances.arrays import Array, Decision, Ints, members
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import PAPERS, PaperSpec, Problem
 from schedgap.instances.schema import Cluster, GpuType, Instance, JobType, ServerGroup, Tenant
+from schedgap.instances.schema.cluster import MOST_GPUS
 from schedgap.instances.text import counted
 
 LARGEST_RANGE = 1e6
@@ -159,6 +160,12 @@ def merged(v: OefView) -> tuple[OefView, Ints]:
     return _rows(v, first, tuple(v.labels[i] for i in first), weight), group
 
 
+def unmerged(v: OefView, group: Ints, devices: Array) -> Array:
+    """Return ``(v, k)`` the devices of virtual tenants, if those of :func:`merged` divide theirs by weight."""
+    part = v.weight / np.bincount(group, weights=v.weight)[group]
+    return np.asarray(devices[group] * part[:, None])
+
+
 def whole(v: OefView) -> tuple[OefView, Ints]:
     """Return the view with one row per tenant: a tenant with several job types runs the fastest one on each type.
 
@@ -186,21 +193,26 @@ def whole(v: OefView) -> tuple[OefView, Ints]:
 class Kinds(NamedTuple):
     """Tenants as a whole, those with equal speedups merged.
 
-    `view` has one row per kind; `group` ``(tenants,)`` is the kind of each tenant, and `part` its weight over that of
-    its kind; `best` ``(tenants, k)`` is the one of `rows` rows that is fastest on each type.
+    `view` has one row per kind, `tenants` one per tenant, and `group` ``(tenants,)`` is the kind of each tenant; `best`
+    ``(tenants, k)`` is the one of `rows` rows that is fastest on each type.
     """
 
     view: OefView
     group: Ints
-    part: Array
+    tenants: OefView
     best: Ints
     rows: int
 
     def divided(self, devices: Array) -> Array:
         """Return ``(v, k)`` the devices of all rows, if each kind divides its devices ``(n, k)`` by weight."""
-        found = np.zeros((self.rows, devices.shape[1]))
-        found[self.best, np.arange(devices.shape[1])] = devices[self.group] * self.part[:, None]
-        return found
+        return on_fastest(self.best, self.rows, unmerged(self.tenants, self.group, devices))
+
+
+def on_fastest(best: Ints, rows: int, devices: Array) -> Array:
+    """Return ``(rows, k)`` the devices of rows, if those of tenants ``(tenants, k)`` run the `best` on each type."""
+    found = np.zeros((rows, devices.shape[1]))
+    found[best, np.arange(devices.shape[1])] = devices
+    return found
 
 
 def kinds(v: OefView) -> Kinds:
@@ -208,7 +220,7 @@ def kinds(v: OefView) -> Kinds:
     seen, best = whole(v)
     small, group = merged(seen)
     small = replace(small, tenants=small.labels, owner=np.arange(small.size))
-    return Kinds(small, group, seen.weight / small.weight[group], best, v.size)
+    return Kinds(small, group, seen, best, v.size)
 
 
 def sampled(v: OefView, rows: Ints) -> OefView:
@@ -221,10 +233,6 @@ def matrix_view(speedups: ArrayLike, capacity: ArrayLike, weight: ArrayLike | No
     """Return the view of :func:`matrix_instance`, for tests and notebooks."""
     instance = matrix_instance(speedups, capacity, weight)
     return view(instance, order=[kind.name for kind in instance.cluster.gpu_types])
-
-
-MOST_OF_SERVER = 10_000
-"""Largest number of GPUs of a server."""
 
 
 def matrix_instance(
@@ -254,10 +262,10 @@ def matrix_instance(
         tenants.append(Tenant(id=f"u{i + 1}", weight=w, job_types=(kind,)))
     groups = []
     for name, devices in zip(types, np.asarray(capacity, float).tolist(), strict=True):
-        full, left = divmod(int(devices) if devices == int(devices) else devices, MOST_OF_SERVER)
+        full, left = divmod(int(devices) if devices == int(devices) else devices, MOST_GPUS)
         if full:
             label = f"{name}, full servers"
-            groups.append(ServerGroup(name=label, count=int(full), gpu_type=name, gpus=MOST_OF_SERVER))
+            groups.append(ServerGroup(name=label, count=int(full), gpu_type=name, gpus=MOST_GPUS))
         if left or not full:
             groups.append(ServerGroup(name=name, count=1, gpu_type=name, gpus=left))
     cluster = Cluster(gpu_types=tuple(GpuType(name=name) for name in types), servers=tuple(groups))

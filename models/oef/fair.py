@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schedgap.instances.views.oef import FAIR, Allocation, OefView, merged
+from schedgap.instances.views.oef import FAIR, Allocation, OefView, merged, unmerged
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.oef.envy import Envy
-from schedgap.models.oef.lazy import Known, divided, lazy_fair
+from schedgap.models.oef.lazy import Known, lazy_fair
 from schedgap.models.oef.printed import Constraints
 from schedgap.models.provers.registry import Content
 from schedgap.models.provers.rounding import listed, unit_of, whole
@@ -43,7 +43,7 @@ def curve(view: OefView, points: Sequence[Constraints], options: SolveOptions) -
         yield FairPoint(
             required,
             outcome.solution.status,
-            divided(view, group, outcome.decision),
+            Allocation(unmerged(view, group, outcome.decision.devices)),
             proof(outcome.evidence, required),
         )
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.oef import Allocation, OefView, merged, sampled
+from schedgap.instances.views.oef import Allocation, OefView, merged, sampled, unmerged
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Times, TracePoint
 from schedgap.models.oef.envy import Envy, Parts, envied, favourites, neighbours, parts, settled
 from schedgap.models.registry import Outcome
@@ -266,7 +266,6 @@ def by_first_order(view: OefView, options: SolveOptions) -> Outcome:
                 break
     devices = np.empty_like(best)
     devices[order] = best
-    part = view.weight / small.weight[group]
     assert prover.evidence is not None
     evidence = Envy(order[prover.evidence.pairs], prover.evidence.multiplier)
     rows = view.size * (view.size - 1) + len(view.gpu_types)
@@ -282,4 +281,4 @@ def by_first_order(view: OefView, options: SolveOptions) -> Outcome:
         iterations=prover.steps,
         trace=tuple(trace),
     )
-    return Outcome(solution, Allocation(devices[group] * part[:, None]), evidence=evidence)
+    return Outcome(solution, Allocation(unmerged(view, group, devices)), evidence=evidence)

@@ -6,6 +6,7 @@ Equal tenants are merged, and envy rows are added when they are violated. The op
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
-from schedgap.instances.views.oef import Allocation, OefView, merged
+from schedgap.instances.views.oef import Allocation, OefView, merged, unmerged
 from schedgap.models.engine.solve import Session, Solution, SolveOptions, TracePoint, build, checked, compile_model
 from schedgap.models.engine.solve.form import StandardForm
 from schedgap.models.oef.envy import Envy, envied, neighbours, parts, settled
@@ -48,14 +49,8 @@ def merged_cooperative(view: OefView, options: SolveOptions) -> Outcome:
     """Solve (10) for merged tenants (:func:`schedgap.instances.views.oef.merged`), and divide their devices again."""
     small, group = merged(view)
     outcome = lazy_fair(small, options)
-    decision = divided(view, group, outcome.decision)
+    decision = Allocation(unmerged(view, group, outcome.decision.devices))
     return Outcome(checked(outcome.solution, options, build_cooperative, view), decision, evidence=outcome.evidence)
-
-
-def divided(view: OefView, group: Ints, decision: Allocation) -> Allocation:
-    """Divide the devices of merged tenants among their members by weight; `group` ``(v,)`` has each tenant's row."""
-    part = view.weight / np.bincount(group, weights=view.weight)[group]
-    return Allocation(decision.devices[group] * part[:, None])
 
 
 def envy_of(view: OefView, duals: Array) -> Envy:
@@ -159,7 +154,13 @@ def lazy_fair(
     )
     if solution.status == "optimal":
         return Outcome(solution, decode(view, model, solution), evidence=envy.multipliers(solution))
-    # Settle the last relaxation, whose optimum is the best bound; keep the reason why the master ended.
+    return _ended(view, envy, solution, solutions, devices)
+
+
+def _ended(
+    view: OefView, envy: _EnvyRows, solution: Solution, solutions: Sequence[Solution], devices: Array
+) -> Outcome:
+    """Settle the last relaxation, whose optimum is the best bound; keep the reason why the master ended."""
     devices = settled(view, devices)
     values = np.zeros(solution.size.columns)
     values[envy.columns] = devices

@@ -223,7 +223,6 @@ class ServerColumns:
     def __init__(self, pricing: ServerPricing) -> None:
         self.pricing = pricing
         self.columns: dict[Column, None] = {(r, ()): None for r in range(len(pricing.rooms.count))}
-        self.times = Times()
 
     def add(self, columns: Sequence[Column]) -> int:
         """Add columns; return how many of them are new."""

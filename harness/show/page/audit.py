@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from schedgap.harness.ask.properties import PROPERTIES
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.page import frame
 from schedgap.harness.show.page.columns import AUDIT, LONGEST
 from schedgap.harness.show.page.frame import Group, Page
 from schedgap.harness.show.table import USUALLY, Block, Line, Note, Selection, Table, explained, listed, of_texts, table
 from schedgap.harness.show.text import clean
-from schedgap.harness.studies.audit.claims.properties import table_of
 from schedgap.harness.studies.audit.row import Audit, Finding, kind
 
 CONFIRMED_IS = (
@@ -29,6 +27,9 @@ MARKS = (
 
 def properties(findings: Sequence[Finding]) -> list[Table]:
     """Return the table of mechanisms and properties, if some findings are about them."""
+    from schedgap.harness.ask.properties import PROPERTIES
+    from schedgap.harness.studies.audit.claims.properties import table_of  # it imports all claims
+
     if not (marks := table_of(findings)):
         return []
     shown = [property for property in PROPERTIES.values() if any(property.id in row for row in marks.values())]

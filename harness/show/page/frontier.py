@@ -133,9 +133,7 @@ def _tolerated(found: Frontier) -> str:
     near = next((row for row in curve if abs((row.epsilon or 0) - TOLERATED) < 1e-9), None)
     if len(found.instances) != 1 or not strict or not near or not strict.price_at_most or near.price_at_most is None:
         return ""
-    return f"Whoever may lack {TOLERATED:.0%} of what another has brings the first down to {_price(near)}.".replace(
-        "%", " %", 1
-    )
+    return f"Whoever may lack {100 * TOLERATED:g} % of what another has brings the first down to {_price(near)}."
 
 
 def notes(found: Frontier) -> list[tuple[str, str]]:

@@ -170,25 +170,22 @@ def collected(found: Finished) -> Frontier:
     """Return the rows of all instances, and the prices."""
     rows: list[FrontierRow] = []
     prices: list[PriceRow] = []
-    certified = dict(zip((one.key for one in _dots(found)), certify(one.row for one in _dots(found)), strict=True))
+    placed = [one for one in found.results if isinstance(one, DotResult)]
+    certified = dict(zip((one.key for one in placed), certify(one.row for one in placed), strict=True))
     for mark, instance in found.instances.items():
         curves = [one for one in found.results if isinstance(one, CurveResult) and one.fingerprint == mark]
-        dots = [one for one in _dots(found) if one.row.fingerprint == mark]
+        dots = [one for one in placed if one.row.fingerprint == mark]
         mine = [certified[one.key] for one in dots]
         made = [*_points(instance, curves), *(_dot(one, certified[one.key]) for one in dots)]
         made = [_contradicted(row, made) for row in made]
         most, best = _largest(made, mine)
         made = [_priced(row, most, best) for row in made]
         own = {(row.epsilon, row.sigma): row.bound for row in made if row.kind == OWN and not row.wrong}
-        placed = {one.key: own.get(degree(one)) for one in dots if one.epsilon is not None}
-        made = [_beyond(row, placed.get(row.key)) for row in made]
+        bounds = {one.key: own.get(degree(one)) for one in dots if one.epsilon is not None}
+        made = [_beyond(row, bounds.get(row.key)) for row in made]
         rows += made
         prices += _prices(instance, made, mine)
     return Frontier(found.meta, rows, found.instances, folder=found.folder, prices=[*_overall(prices), *prices])
-
-
-def _dots(found: Finished) -> list[DotResult]:
-    return [one for one in found.results if isinstance(one, DotResult)]
 
 
 def _points(instance: Instance, curves: Sequence[CurveResult]) -> Iterator[FrontierRow]:

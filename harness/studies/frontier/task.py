@@ -25,7 +25,7 @@ from schedgap.instances.views.oef import FAIR, Allocation
 from schedgap.models.oef.fair import curve
 from schedgap.models.oef.printed import Constraints
 
-PROGRAM = "oef.fair"
+PROGRAM = FAIR.id
 """What certificates of points name as their method."""
 
 
