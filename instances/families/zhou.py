@@ -430,8 +430,9 @@ def apart(given: Instance, problem: str) -> ZhouSchedule:
     """Return the schedule of the first job with its worker on the second server, and PSs for it on the first."""
     thin, wide = given.worker_types[0].bandwidth_gbps, given.ps_types[0].bandwidth_gbps
     nothing, one = np.zeros(1, np.int64), np.ones(1, np.int64)
+    length = view(given).architectures[problem.split(".")[1]].options.shortest[:1]
     placed = np.array([0, 0]), np.array([0, 1]), np.array([0, 1]), np.array([math.ceil(thin / wide), 0])
-    return ZhouSchedule(nothing, one, one, nothing, nothing, *placed)
+    return ZhouSchedule(nothing, one, length, nothing, nothing, *placed)
 
 
 @hard(
@@ -505,3 +506,33 @@ def hidden(spec: Hidden) -> Instance:
     light = job(1, minibatch_s=[None, None, 1.0])
     made = instance([heavy, light], groups, kinds, [ps(0, 1.0, bandwidth_gbps=1.0)], slots=200)
     return made.model_copy(update={"due_slot": 2})
+
+
+class SlowType(HardSpec):
+    """A job of 2^`doublings` slots on one type of workers, and of nearly eight times as many on the other."""
+
+    doublings: int = rule("a whole number of doublings, 0 to 10", ge=0, le=10, default=5)
+
+
+@hard(
+    "zhou-slow-type",
+    SlowType,
+    methods=("zhou.ps.online?printed=true",),
+    parameter="doublings",
+    values=(0, 1, 2, 3, 5, 8),
+    answer=apart,
+    growth="tends to 40: five times 8, where the search for windows ends; repaired, 9",
+    limit=40.0,
+)
+def slow_type(spec: SlowType) -> Instance:
+    """Return a job of L slots with ten PSs on the first server and the worker on the second one.
+
+    As in ``family/zhou-dear-type``, Algorithm 4 as printed does not find this schedule, and takes the worker that needs
+    8L - 1 slots, on the third server. A_online plans it at time 8L, for the interval from 32L on.
+    """
+    slots = 2**spec.doublings
+    sizes = [(10.0, 10.5), (0.0, 10.0), (1.0, 5.0)]
+    groups = [servers(1, 1, cpus, memory_gb=gb, bandwidth_gbps=20.0) for cpus, gb in sizes]
+    kinds = [worker(1, 0.0, memory_gb=gb, bandwidth_gbps=wide) for gb, wide in ((10.0, 10.0), (2.0, 0.1))]
+    only = job(1, minibatch_s=[float(slots), 8.0 * slots - 1])
+    return instance([only], groups, kinds, [ps(0, 1.0, bandwidth_gbps=1.0)], slots=64 * slots)
