@@ -320,26 +320,15 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
     rows.refuse(~lines["JobID"].str.fullmatch(JOB), lines["JobID"], "a job id such as 123 or 123_4")
     lines = rows.kept(lines)
     notes: list[str] = []
-    away = (
-        history.durations(rows, lines["Suspended"]).fillna(0) if "Suspended" in lines else pd.Series(0.0, lines.index)
-    )
-    elapsed = [lines[name] for name in ("ElapsedRaw", "Elapsed") if name in lines]
-    lasted = history.durations(rows, elapsed[0], needed=False) if elapsed else None
-    known = {name: lines[column] for column, name in CLOCKS.items() if column in lines}
-    time = history.clocks(rows, known, options, notes, None if lasted is None else lasted + away)
-    if lasted is not None and options.timezone is None:
-        shift = (time["end"] - time["start"] - lasted - away).abs()
-        if moved := int(shift.between(3599, 3601).sum()):
-            notes.append(f"{counted(moved, 'line')} with End − Start an hour off Elapsed: local times need --timezone")
+    lines = timed(rows, lines, options, notes)
     place = lines["NodeList"] if "NodeList" in lines else pd.Series("", lines.index)
-    lines = lines.assign(**time, away=away)
-    never = time["start"].isna() | (place == "None assigned")
+    never = lines["start"].isna() | (place == "None assigned")
     lines = rows.leave(
         lines,
         {
             OLDER: older(rows.kept(lines), never),
             history.NEVER_STARTED: never,
-            history.STILL_RUNNING: time["end"].isna(),
+            history.STILL_RUNNING: lines["end"].isna(),
         },
     )
     rows.refuse(lines["submit"].isna(), lines["Submit"], history.NEEDED)
@@ -380,6 +369,22 @@ def log_of(rows: FileRows, lines: pd.DataFrame, options: Options) -> history.Log
     )
     notes += ["times without a zone count as UTC"] if options.timezone is None and dates and rows.at == "line" else []
     return history.Log("sacct", rows, frame, tuple(notes), unit, dates=dates)
+
+
+def timed(rows: FileRows, lines: pd.DataFrame, options: Options, notes: list[str]) -> pd.DataFrame:
+    """Return the lines with their times in seconds, as `submit`, `start`, `end`, and how long they were `away`."""
+    away = (
+        history.durations(rows, lines["Suspended"]).fillna(0) if "Suspended" in lines else pd.Series(0.0, lines.index)
+    )
+    elapsed = [lines[name] for name in ("ElapsedRaw", "Elapsed") if name in lines]
+    lasted = history.durations(rows, elapsed[0], needed=False) if elapsed else None
+    known = {name: lines[column] for column, name in CLOCKS.items() if column in lines}
+    time = history.clocks(rows, known, options, notes, None if lasted is None else lasted + away)
+    if lasted is not None and options.timezone is None:
+        shift = (time["end"] - time["start"] - lasted - away).abs()
+        if moved := int(shift.between(3599, 3601).sum()):
+            notes.append(f"{counted(moved, 'line')} with End − Start an hour off Elapsed: local times need --timezone")
+    return lines.assign(**time, away=away)
 
 
 def older(lines: pd.DataFrame, never: pd.Series) -> pd.Series:
