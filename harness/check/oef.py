@@ -101,32 +101,33 @@ def mean_gain(weight: Array, gains: Array) -> float:
 
 
 def leximin(facts: RawTenants, gains: Array) -> PropertyCheck[Array]:
-    """Check that no tenant can gain unless one that is at most as well off loses, by a linear program per level.
+    """Check that all `gains` ``(t,)`` over an equal split are equal, and the largest, by a linear program.
 
-    The `gains` ``(t,)`` over an equal split are sorted into levels. On each level, the sum of its gains is maximised
-    while those of this and of lower levels do not fall. Witness: the gains. Margin: minus what a level can gain.
+    Speedups are above 0. So the least gain is largest only if no gain is above it: who had more could give a part of
+    its devices to all others. Witness: the gains. Margin: minus the larger of what the least gain lacks, as a part of
+    it, of the largest gain and of the program's.
     """
     from scipy.optimize import linprog
-    from scipy.sparse import coo_array, vstack
+    from scipy.sparse import coo_array, hstack, vstack
 
     value = facts.speedups * facts.capacity / split_efficiency(facts)[:, None]
-    order = np.argsort(gains, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(gains[order]) > TOLERANCE * gains[order][1:]), len(order) - 1) + 1
-    k, begin, most, text = len(facts.capacity), 0, 0.0, "each tenant is limited by tenants that are at most as well off"
-    for end in ends.tolist():
-        some, cells = order[:end], np.arange(end * k)
-        within = coo_array((np.ones(end * k), (cells % k, cells)), shape=(k, end * k))
-        keep = coo_array((-value[some].ravel(), (cells // k, cells)), shape=(end, end * k))
-        cost = np.where(np.arange(end)[:, None] >= begin, -value[some], 0.0).ravel()
-        limits = np.concatenate([np.ones(k), -gains[some] * (1 - TOLERANCE / 10)])
-        rows: Any = vstack([within, keep])
-        found: Any = linprog(cost, A_ub=rows, b_ub=limits, method="highs")
-        more = -found.fun / max(gains[some[begin:]].sum(), 1e-300) - 1 if found.status == 0 else 0.0
-        if more > most:
-            most = float(more)
-            text = f"the level of {facts.labels[some[begin]]} can gain {more:.3g} without loss of tenants below it"
-        begin = end
-    return PropertyCheck("leximin", most <= 10 * TOLERANCE, gains, -most, text, most)
+    n, k = value.shape
+    cells = np.arange(n * k)
+    within = coo_array((np.ones(n * k), (cells % k, cells)), shape=(k, n * k + 1))
+    own = coo_array((-value.ravel(), (cells // k, cells)), shape=(n, n * k))
+    rows: Any = vstack([within, hstack([own, np.ones((n, 1))])])
+    cost = np.append(np.zeros(n * k), -1.0)
+    found: Any = linprog(cost, A_ub=rows, b_ub=np.append(np.ones(k), np.zeros(n)), method="highs")
+    least, most = (facts.labels[int(t)] for t in (gains.argmin(), gains.argmax()))
+    reached = max(float(gains.min()), 1e-300)
+    missed = {
+        f"{least} has {reached:.6g} equal splits, and all can have {-found.fun:.6g}": -found.fun / reached - 1,
+        f"{most} has {gains.max():.6g} equal splits, and can give some to {least}, which has {reached:.6g}": (
+            float(gains.max()) / reached - 1
+        ),
+    }
+    text, lacks = max(missed.items(), key=lambda one: one[1])
+    return PropertyCheck("leximin", lacks <= 10 * TOLERANCE, gains, -lacks, text, max(lacks, 0.0))
 
 
 def market_error(facts: RawTenants, own: Array) -> float:

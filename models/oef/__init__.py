@@ -41,7 +41,7 @@ from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, LEAST, NA
 from schedgap.models.oef import printed
 from schedgap.models.oef.first_order import by_first_order
 from schedgap.models.oef.lazy import cooperative
-from schedgap.models.oef.leximin import BETWEEN, TIES, breaking_ties, build_least_gain, build_leximin, leximin
+from schedgap.models.oef.leximin import TIES, breaking_ties, build_least_gain, build_leximin, leximin
 from schedgap.models.oef.market import build_nash, nash
 from schedgap.models.registry import model, solve_built
 
@@ -60,20 +60,8 @@ FEW = 300
 """Tenants up to which :func:`.lazy.cooperative` ends within seconds, and the first-order method adds nothing."""
 
 
-APART = 100
-"""Largest ratio of two weights, or of two speedups, for which the levels of leximin are told apart."""
-
-
 def _few(view: OefView) -> str | None:
     return f"oef.cooperative solves {view.size} tenants exactly within seconds" if view.size <= FEW else None
-
-
-def _far_apart(view: OefView) -> str | None:
-    """Return why levels cannot be told apart: who is full is read from multipliers, which weights, speedups scale."""
-    ranges = {"weights": view.weight, "speedups": view.speedups}
-    apart = {name: float(numbers.max() / numbers.min()) for name, numbers in ranges.items()}
-    wide = next((name for name, times in apart.items() if times > APART), "")
-    return f"{wide} are {apart[wide]:,.0f} times apart; levels are told apart up to {APART} times" if wide else None
 
 
 program = partial(model, problem=ALLOCATION.id, decode=printed.decode, method="simplex", example="paper/oef-eq1")
@@ -135,8 +123,6 @@ program(
     kind="baseline",
     procedure=leximin,
     claims=("leximin", "sharing_incentive"),
-    parameters=(BETWEEN,),
-    skip=_far_apart,
 )(build_leximin)
 fair("oef.maxmin", source="OEF §2.3.3, max-min fairness", kind="baseline")(printed.build_maxmin)
 fair(

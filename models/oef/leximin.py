@@ -1,11 +1,12 @@
-"""Leximin: the worst-off tenant is as well off as possible, then the next, by linear programs, level by level.
+"""Leximin: the worst-off tenant is as well off as possible, then the next.
 
-The gains of leximin are unique, as the set of gains that can be reached is convex. Every program finds the next level
-and, by its multipliers, tenants that have no more than this level in any of its optima; these keep it. As each level
-uses up types for all who are above it, there are few levels.
+*Where all can have all devices*, there is no next: speedups are above 0, so that who has more than another one could
+give it some. So all gains are equal (:func:`build_leximin`), as efficiencies are in OEF's (9).
 
-*Ties.* The same programs break the ties of any linear program here: with its rows, and with a total that is optimal,
-they find the optimum in which the worst-off tenant is as well off as possible, then the next (:func:`breaking_ties`).
+*Ties.* Among the optima of another linear program, gains may differ. There leximin is found level by level
+(:func:`breaking_ties`). Gains are unique, as the set of gains that can be reached is convex. Every program finds the
+next level and, by its multipliers, tenants that have no more than this level in any of its optima; these keep it. As
+each level uses up types for all who are above it, there are few levels.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances import clock
-from schedgap.instances.arrays import Array, Bools, Ints
+from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.parameters import Parameter
-from schedgap.instances.views.oef import SHARING, Allocation, OefView, kinds, whole
+from schedgap.instances.views.oef import Allocation, OefView, kinds, whole
 from schedgap.models.engine.solve import SolveOptions, Times, counted
 from schedgap.models.engine.statements import grouped
 from schedgap.models.oef.printed import decode, shares
@@ -34,19 +35,6 @@ but has less is found by the next program."""
 
 ROUNDED = 1 - 1e-9
 """Levels and totals are kept up to this factor, so that rounding errors make no program infeasible."""
-
-Between = Literal["tenants", "jobs", "hierarchy"]
-
-BETWEEN = Parameter(
-    "between",
-    "who has a level: tenants as a whole; job types, as in Gavel's water filling; or job types that share what is due "
-    "to their tenant with those of its job types that can still gain, as in Gavel's hierarchical policy",
-    choices=("tenants", "jobs", "hierarchy"),
-    changes={
-        "jobs": {"problem": SHARING.id, "claims": ("leximin", "sharing_incentive")},
-        "hierarchy": {"problem": SHARING.id, "claims": ("sharing_incentive",)},
-    },
-)
 
 TIES = Parameter(
     "ties",
@@ -81,44 +69,49 @@ def build_least_gain(view: OefView) -> pyo.ConcreteModel:
 
     With one job type per tenant, this is Gavel's program (``oef.gavel``).
 
-    Duals: those of the rows, times :math:`e_t`, add up to 1; tenants without one may have more.
+    Duals: those of the rows, times :math:`e_t`, add up to 1. All are above 0, since all gains are equal at the optimum
+    (``oef.leximin``).
     """
     return with_levels(shares(view), of_tenants(view))
 
 
-def build_leximin(view: OefView, *, between: Between = "tenants") -> pyo.ConcreteModel:
-    r"""Build the first program of leximin; the next ones have rows for levels that are known.
+def build_leximin(view: OefView) -> pyo.ConcreteModel:
+    r"""Build the program of leximin: the largest gain that all tenants can have equally.
 
     - :math:`t`: tenants as a whole; :math:`l \in t`: the rows of t, one for each of its job types.
-    - :math:`F`: tenants whose level :math:`z_t` is known, none in the first program; :math:`e_t`: efficiency of t with
-      the equal split, by weight, if every type runs the job type that is fastest on it.
-    - ``z`` :math:`z \ge 0`: the next level, the least gain of all others.
+    - :math:`e_t = \sum_j \max_{l \in t} w_l^j m_j \pi_t / \sum_i \pi_i`: efficiency of t with the equal split, by
+      weight, if every type runs the job type that is fastest on it.
+    - ``z`` :math:`z \ge 0`: the gain of every tenant.
 
     .. math:: \max z
-    .. math:: \sum_{l \in t} \sum_j w_l^j x_l^j \ge e_t \cdot z \quad \forall t \notin F \label{at_least}
-    .. math:: \sum_{l \in t} \sum_j w_l^j x_l^j \ge e_t \cdot z_t \quad \forall t \in F \label{keeps}
+    .. math:: \sum_{l \in t} \sum_j w_l^j x_l^j = e_t \cdot z \quad \forall t \label{equal}
 
-    Duals: a tenant whose row of z has a multiplier has this level in every optimum, and joins F. The programs end when
-    all tenants have a level.
+    No gain differs from the least one in the best allocation: a tenant with more could give a part of its devices to
+    each of the others, all of whom gain by every device, until the least gain is larger. So leximin has one level, and
+    its gains are those of ``oef.least_gain``.
 
-    *Job types* (``between=jobs``) may have levels of their own: each row is then a tenant of its part of the weight.
-    This is Gavel's water filling, without its limit of one device per job. In a ``hierarchy``, a tenant's weight is
-    divided equally among those of its job types that have no level yet; levels count in efficiencies with an equal
-    split by these weights. Gavel (§4.3) does so for organisations and their jobs.
+    *Job types.* For the same reason, water filling between job types (Gavel, §4.3) has one level, and is ``oef.gavel``;
+    and in Gavel's hierarchical policy, no job type leaves its weight to others of its tenant. They differ where a job
+    can use a limited number of devices (``row_cap``).
 
     *Ties.* Gains are unique. Of the allocations with these gains, the one with the largest second objective is
     returned, as in all linear programs here.
     """
-    return with_levels(shares(view), of_tenants(view) if between == "tenants" else _of_rows(view, between, None))
+    m = shares(view)
+    sharers = of_tenants(view)
+    tenants = range(len(sharers.unit))
+    m.SHARERS = pyo.Set(initialize=list(tenants))
+    m.OWN = pyo.Set(m.SHARERS, initialize=grouped(zip(sharers.of.tolist(), range(view.size), strict=True)))
+    m.e = pyo.Param(m.SHARERS, initialize=sharers.unit.tolist())
+    m.z = pyo.Var(domain=pyo.NonNegativeReals)
 
+    @m.Constraint(m.SHARERS)
+    def equal(m: Any, t: int) -> Any:
+        return sum(m.w[l, j] * m.x[l, j] for l in m.OWN[t] for j in m.TYPES) - m.e[t] * m.z == 0
 
-def _of_rows(view: OefView, between: Between, known: Bools | None) -> Sharers:
-    """Return the rows as sharers; in a hierarchy, they share their tenant's weight with others that are not `known`."""
-    unit = view.split_efficiency
-    if between == "hierarchy" and known is not None:
-        every, free = (np.bincount(view.owner, weight) for weight in (view.weight, view.weight * ~known))
-        unit = unit * (every / np.maximum(free, np.finfo(float).tiny))[view.owner]
-    return Sharers(np.arange(view.size), np.where(np.isfinite(unit), unit, view.split_efficiency))
+    counted(m, ((m.equal[t], sharers.unit[t]) for t in tenants))
+    m.least = pyo.Objective(rule=lambda m: m.z, sense=pyo.maximize)
+    return m
 
 
 def with_levels(m: pyo.ConcreteModel, sharers: Sharers, kept: Array | None = None) -> pyo.ConcreteModel:
@@ -163,21 +156,11 @@ class FilledLevel(NamedTuple):
         return total(*(outcome.solution.times for outcome in self.outcomes))
 
 
-def filled(
-    built: Callable[[OefView], pyo.ConcreteModel],
-    view: OefView,
-    options: SolveOptions,
-    sharers: Callable[[Bools], Sharers],
-) -> FilledLevel:
-    """Fill the levels of leximin within the rows of a model of shares; the last program has an allocation with all.
-
-    ``sharers(known)`` returns who has a level and what counts as 1, if those in the mask `known` ``(sharers,)`` have
-    theirs.
-    """
-    began, outcomes = clock.now(), list[Outcome]()
-    level = np.full(len(sharers(np.zeros(0, bool)).unit), np.nan)
+def filled(built: Callable[[OefView], pyo.ConcreteModel], view: OefView, options: SolveOptions) -> FilledLevel:
+    """Fill the levels of leximin within the rows of a model of shares; the last program has an allocation with all."""
+    began, outcomes, now = clock.now(), list[Outcome](), of_tenants(view)
+    level = np.full(len(now.unit), np.nan)
     while (free := np.isnan(level)).any():
-        now = sharers(~free)
         build = partial(_with_levels, built, sharers=now, kept=level * ROUNDED)
         outcomes.append(solve_built(build, decode, view, options.since(began)))
         solution = outcomes[-1].solution
@@ -198,23 +181,13 @@ def _with_levels(
     return with_levels(m, sharers, kept)
 
 
-def leximin(view: OefView, options: SolveOptions, *, between: Between = "tenants") -> Outcome:
-    """Solve the programs of all levels, over merged tenants; the last one has an allocation with all levels."""
-    kind = kinds(view) if between == "tenants" else None
-    small = view if kind is None else kind.view
-
-    def sharers(known: Bools) -> Sharers:
-        if kind is not None:
-            return of_tenants(small)
-        return _of_rows(small, between, known if known.size else None)
-
-    found = filled(shares, small, options, sharers)
-    last = found.outcomes[-1]
-    if np.isnan(found.level).any() or last.decision is None:
-        return Outcome(replace(last.solution, objective=None), None)
-    devices = last.decision.devices if kind is None else kind.divided(last.decision.devices)
-    objective = found.level.sum() if kind is None else (found.level / small.split_efficiency).min()
-    return Outcome(replace(last.solution, objective=float(objective), times=found.times), Allocation(devices))
+def leximin(view: OefView, options: SolveOptions) -> Outcome:
+    """Solve the program over merged tenants."""
+    kind = kinds(view)
+    found = solve_built(build_leximin, decode, kind.view, options)
+    if found.decision is None:
+        return found
+    return replace(found, decision=Allocation(kind.divided(found.decision.devices)))
 
 
 def breaking_ties(
@@ -241,8 +214,7 @@ def breaking_ties(
         counted(m, [(m.total, least)])
         return m
 
-    now = of_tenants(view)
-    found = filled(optimal, view, options.since(began), lambda known: now)
+    found = filled(optimal, view, options.since(began))
     last = found.outcomes[-1]
     if np.isnan(found.level).any() or last.decision is None:
         return first

@@ -15,8 +15,8 @@ import test_market as market
 CHECKS = (
     market.test_nash_welfare_equals_an_independent_computation,
     market.test_leximin_equals_an_independent_computation,
-    market.test_water_filling_between_job_types_is_leximin_of_the_rows,
-    market.test_the_hierarchy_gives_a_tenant_s_weight_to_job_types_that_can_still_gain,
+    market.test_leximin_has_one_level_and_is_gavel_between_rows,
+    market.test_leximin_is_found_where_numbers_are_far_apart,
     market.test_dictatorship_equals_an_independent_computation,
     market.test_drf_equals_filling_in_small_steps,
     market.test_partial_allocation_equals_an_independent_computation,
