@@ -9,6 +9,9 @@ from schedgap.instances.clock import njit
 BROKEN = 0.02
 """Smallest violation for which a cover cut is added."""
 
+TIGHT, SMALL = 1e-6, 1e-9
+"""By how much a set must exceed 1 to improve the linear program of a separation, and what counts as 0 there."""
+
 
 @njit(cache=True)
 def covers(capacity, most, start, column, amount, block, share):  # type: ignore[no-untyped-def]
@@ -84,6 +87,67 @@ def fullest(room, owner, units, part):  # type: ignore[no-untyped-def]
             size += 1
             left -= units[k]
     return best[room], chosen[:size]
+
+
+@njit(cache=True)
+def violated(room, owner, units, share, enough, pivots):  # type: ignore[no-untyped-def]
+    """Return the weights of uses whose total over shares is largest while no set of uses that fits exceeds 1.
+
+    Uses are sorted by owner and units; weights do not fall with the use of an owner. They are the prices at which sets,
+    one unit of cost each, cover all shares: a basis begins with sets of one use, and the dynamic program finds the set
+    that improves it most. All weights are 0 once the cost of a cover is at most `enough`, since no total exceeds it.
+    """
+    n = len(units)
+    inverse, cost, column = np.eye(n), np.ones(n), np.zeros(n)
+    part = np.ones(n)
+    # Slightly different shares, so that no ratio of the simplex method is a tie.
+    value = share * (1 + 1e-7 * (np.arange(1, n + 1) * 0.6180339887 % 1))
+    for _ in range(pivots):
+        if (part * share).sum() <= enough:
+            return np.zeros(n)
+        column[:], price = 0.0, 0.0
+        low, high = fallen(owner, part)
+        if low < n:  # less than all of the share may be covered, or by a larger use
+            column[low] = -1.0
+            if high >= 0:
+                column[high] = 1.0
+        else:
+            largest, chosen = fullest(room, owner, units, part)
+            if largest <= 1 + TIGHT:
+                break
+            column[chosen], price = 1.0, 1.0
+        step = inverse @ column
+        leaving, least = -1, np.inf
+        for i in range(n):
+            if step[i] > SMALL and value[i] < least * step[i]:
+                leaving, least = i, value[i] / step[i]
+        if leaving < 0:
+            break
+        value -= least * step
+        value[leaving] = least
+        cost[leaving] = price
+        inverse[leaving] /= step[leaving]
+        for i in range(n):
+            if i != leaving and step[i] != 0:
+                inverse[i] -= step[i] * inverse[leaving]
+        part = cost @ inverse
+    return np.minimum(np.maximum(part, 0.0), 1.0)
+
+
+@njit(cache=True)
+def fallen(owner, part):  # type: ignore[no-untyped-def]
+    """Return the use whose weight is most below 0 (and −1), or below that of a smaller use of its owner (and that use).
+
+    The first number is that of all uses if there is none.
+    """
+    n = len(part)
+    low, high, worst = n, -1, SMALL
+    for k in range(n):
+        if -part[k] > worst:
+            low, high, worst = k, -1, -part[k]
+        if k > 0 and owner[k] == owner[k - 1] and part[k - 1] - part[k] > worst:
+            low, high, worst = k, k - 1, part[k - 1] - part[k]
+    return low, high
 
 
 @njit(cache=True)

@@ -10,8 +10,10 @@ dynamic program over the capacity computes; a relaxation may not. For example, t
 :math:`3/2 \le 1`. Covers (:mod:`.covers`) are the cuts with weights :math:`\max(\min(u, m_b), u - s)`.
 
 Separation is exact on the few blocks that use a capacity in the relaxation: a linear program finds the weights that the
-shares violate most, with a row for each set of uses that fits; sets are added as the dynamic program finds them
-(row generation). Weights of all other uses are lifted: each is as large as the rest allows, one block after another.
+shares violate most, with a row for each set of uses that fits; sets are added as the dynamic program finds them. Its
+dual covers the shares by as few sets as possible, and is solved by a compiled simplex method, since a solver's overhead
+for so small a program took half of the time of a root. Weights of all other uses are lifted: each is as large as the
+rest allows, one block after another.
 
 Pricing has to know the use of a run before it places the run, since it can then pay any weights.
 
@@ -25,7 +27,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 import scipy.sparse as sp
 
@@ -154,8 +155,8 @@ def _weights(
     """Return the weights ``(blocks, levels)`` and the limit of the cut that shares violate most, or ``None``."""
     from schedgap.models.engine.columns import _kernels as kernels
 
-    part = _violated(room, owner, units, shares)
-    if part is None:
+    part = kernels.violated(room, owner, units, shares, 1 + VIOLATED, PIVOTS)
+    if not part.any():
         return None
     scaled = np.floor(part * SCALE + 1e-6).astype(np.int64)
     weights, limit = kernels.lifted(room, most, owner, units, scaled, order, levels)
@@ -163,34 +164,5 @@ def _weights(
     return (weights, limit) if value > limit * (1 + VIOLATED) else None
 
 
-def _violated(room: int, owner: Ints, units: Ints, shares: Array) -> Array | None:
-    """Return the weights ``(k,)``, at most 1, of uses whose total over shares is largest while no set exceeds 1.
-
-    Uses are sorted by owner and units. ``None`` if no total exceeds 1 by enough.
-    """
-    from schedgap.models.engine.columns import _kernels as kernels
-
-    count = len(units)
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.addVars(count, np.zeros(count), np.ones(count))
-    highs.changeColsCost(count, np.arange(count, dtype=np.int32), -shares)
-    for k in np.flatnonzero(owner[1:] == owner[:-1]).tolist():  # weights do not fall with the use
-        highs.addRow(-highspy.kHighsInf, 0.0, 2, np.array([k, k + 1], np.int32), np.array([1.0, -1.0]))
-    for _ in range(SETS):
-        highs.run()
-        part = np.array(highs.getSolution().col_value)
-        if part @ shares <= 1 + VIOLATED:
-            return None
-        largest, chosen = kernels.fullest(room, owner, units, part)
-        if largest <= 1 + TIGHT:
-            break
-        highs.addRow(-highspy.kHighsInf, 1.0, len(chosen), chosen.astype(np.int32), np.ones(len(chosen)))
-    return np.asarray(part.clip(0.0, 1.0))
-
-
-SETS = 60
-"""Most sets of uses that the linear program of a separation gets; weights that some set exceeds have a larger limit."""
-
-TIGHT = 1e-6
-"""By how much a set may exceed 1 before it is added to the linear program."""
+PIVOTS = 500
+"""Most pivots of the linear program of a separation; weights that some set exceeds have a larger limit."""
