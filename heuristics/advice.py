@@ -15,10 +15,16 @@ Svensson (NeurIPS 2020), for covering; Thang and Dürr (arXiv:2110.00391) have i
 
 **What holds.** For any prediction, p(0) = low, p(1) = high, p never falls, and :math:`p'(x) \le (\ln(high/low)/a)
 \cdot p(x)` wherever it has a derivative: k(x/a) and k(1 − (1 − x)/a) have this slope, and the plateau has none. So the
-prices meet Definition 2 of Hadar, the differential one, with :math:`\alpha / a` in place of α. *For infinitely small
-steps, the proof of Theorem 2 holds word by word, and the ratio is* :math:`2 \alpha / a`, *whatever the prediction is*
-(robustness). Steps are integers, so that no ratio follows for these, and rows state none. No ratio is known for perfect
-predictions either (consistency). Both are measured.
+prices meet Definition 2 of Hadar, the differential one, with :math:`\alpha / a` in place of α. *Where steps are
+infinitely small, and each job takes at its arrival the best of all its schedules at the prices of their slots, and
+keeps it, the proof of Theorem 2 holds, and the ratio is* :math:`2 \alpha / a`, *whatever the prediction is*
+(robustness). No ratio is known for perfect predictions (consistency). Both are measured.
+
+*What does not follow.* Steps are integers. And small steps are not enough: ``hadar.advised`` plans all jobs anew in
+each round, knows only schedules that start now, and charges the price of the round for all rounds. Without preemption,
+that alone refutes the ratio (:mod:`schedgap.heuristics.hadar.duality`). Prices of Zhou and of the admission example
+begin at 0. Their :math:`p + 1` has the slope above, so that each unit that is consumed must be worth at least 1, which
+the admission example does not assume; its first job pays nothing, and no ratio holds. So rows state none.
 
 For an integer step, what matters is the price *before* it, and a job that fills an idle server would never see the
 prediction. So ``before`` and ``after`` are told apart: the prediction may apply as soon as the *next* unit would reach

@@ -9,8 +9,9 @@ costs more afterwards. The proof of a ratio :math:`2 \alpha` has three parts:
 of the optimum, the ratio is :math:`2 \alpha`.
 
 *Definition 1.* Every step pays for what it causes, in every cell that it uses: what is paid, :math:`k \cdot
-\Delta\gamma`, is at least :math:`(c / \alpha) \cdot \Delta k`. (Where the price of an empty cell is 0, each unit of
-consumption is worth at least 1, and :math:`k + 1` takes the place of k.)
+\Delta\gamma`, is at least :math:`(c / \alpha) \cdot \Delta k`. (Where the price of an empty cell is 0, :math:`k + 1`
+takes the place of k. Lemma 2 then needs each unit of consumption to be worth at least 1, which Zhou assumes, and the
+admission example does not.)
 
 *Lemma 2.* Definition 1 implies the inequality of Lemma 1.
 

@@ -35,8 +35,10 @@ from schedgap.heuristics.hadar.prices import prices as extremes_of
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.instances.random_instances import admission as random_admission
 from schedgap.instances.random_instances import zhou as random_zhou
+from schedgap.instances.random_instances.hadar import linear
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
+from schedgap.instances.views.hadar import HadarSchedule
 
 PROOF = "hadar.online?mode=incremental&payoff=lifetime"
 FIG1 = "paper/hadar-fig1"
@@ -50,7 +52,7 @@ def fig1() -> PricesFound:
 
 def test_the_methods_that_post_prices_are_known() -> None:
     assert {spec.id for spec in HEURISTICS if spec.steps and not spec.settings} >= set(POSTING)
-    with pytest.raises(UsageError, match=r"posts no prices; these do: .*hadar\.online"):
+    with pytest.raises(UsageError, match=r"no steps are known of it, only of these: .*hadar\.online"):
         sg.prices("oef.rounding", "paper/oef-eq1")
 
 
@@ -230,7 +232,7 @@ def test_the_command_prints_data_and_refuses_what_it_cannot_do(command: Command)
     listed = json.loads(command("explain", PROOF, "--prices", "--instance", FIG1, "--format", "json").stdout)
     assert [each["job"] for each in listed] == ["J1", "J2", "J3"]
     for arguments, why in (
-        (["oef.rounding", "--prices"], "posts no prices"),
+        (["oef.rounding", "--prices"], "no steps are known of it"),
         ([PROOF, "--picture", "a.svg"], "--prices"),
     ):
         done = command("explain", *arguments)
@@ -313,3 +315,55 @@ def test_the_figure_of_settings_has_a_point_for_each_value() -> None:
     ]
     found = by_setting(rows)
     assert {key: list(values) for key, values in found.items()} == {("hadar.online", "u_min"): [0.5, 1.0, 2.0]}
+
+
+@pytest.mark.parametrize("prices", ["round", "learned"])
+def test_steps_are_at_the_prices_that_were_posted(prices: str) -> None:
+    """With prices of each round's jobs, those of all jobs were posted in no round."""
+    with pytest.raises(UsageError, match=f"prices={prices}: each round has prices of its own"):
+        sg.prices(f"hadar.online?prices={prices}", FIG1)
+
+
+def test_where_nobody_can_earn_own_prices_prove_it() -> None:
+    """No job completes by the horizon, so that no GPU is worth anything."""
+    late = linear([{"gpus": 1, "epochs": 9, "rates": {"fast": 1.0}}], {"fast": 3}, slots=4)
+    found = sg.prices(PROOF, late, best=False)
+    assert found.run.start == pytest.approx(0.0)
+    assert found.own_bound == pytest.approx(0.0)
+
+
+def test_theorem_3_is_promised_for_the_right_f_only() -> None:
+    """A job may weigh at most F times what it takes, and the algorithm must know F."""
+    roomy = random_zhou.draw_roomy(np.random.default_rng(1))
+    assert sg.prices("zhou.ra.amaxweight", roomy, best=False).run.promise == "Theorem 3"
+    assert not sg.prices("zhou.ra.amaxweight?f=0.5", roomy, best=False).run.promise
+    worth = PAPERS.get("zhou").view(roomy).of("zhou.ra").unit_worth
+    cheap = roomy.model_copy(update={"unit_worth": worth / 2})
+    assert not sg.prices("zhou.ra.amaxweight", cheap, best=False).run.promise
+
+
+def test_small_steps_do_not_save_theorem_2() -> None:
+    """Small jobs of two slots make one round dear; jobs that start in it are charged that price for all rounds.
+
+    Each job takes one of 60 GPUs, and all jobs of 150 slots fit side by side if the small ones are left out.
+    """
+    slots, gpus = 150, 60
+
+    def worth(amount: float, epochs: int, submit_s: float) -> dict[str, Any]:
+        utility = {"kind": "constant", "amplitude": amount}
+        return {"gpus": 1, "epochs": epochs, "submit_s": submit_s, "rates": {"fast": 1.0}, "utility": utility}
+
+    small, long = worth(2.02 / slots, 2, 0.0), worth(1.0, slots, 1.0)
+    crowded = linear([small] * gpus + [long] * gpus, {"fast": gpus}, slots=slots + 1)
+    found = sg.prices(PROOF, crowded, best=False)
+    assert found.run.ratio is not None
+    assert 2 * found.run.ratio == pytest.approx(29.6, abs=0.05)
+    assert gpus / found.objective == pytest.approx(74.3, abs=0.05)
+    best = judge(crowded, _all_long(gpus, slots), "hadar.utility")
+    assert best.objective == pytest.approx(gpus)
+
+
+def _all_long(gpus: int, slots: int) -> HadarSchedule:
+    """Return the schedule of the long jobs alone, each on a GPU of its own from slot 1 on."""
+    job, slot = np.divmod(np.arange(gpus * slots), slots)
+    return HadarSchedule.of(np.column_stack((gpus + job, slot + 1, 0 * job, 0 * job + 1)))

@@ -141,7 +141,7 @@ def prices(
     Parameters
     ----------
     method
-        Id of a heuristic that posts prices, with its settings: ``hadar.online?mode=incremental&payoff=lifetime``.
+        Id of a heuristic whose steps are known, with its settings: ``hadar.online?mode=incremental&payoff=lifetime``.
     instance
         Instance, or a reference to one.
     seed
@@ -154,7 +154,7 @@ def prices(
     Raises
     ------
     UsageError
-        If the method posts no prices, or its decision breaks a rule.
+        If no steps of the method are known, or its decision breaks a rule.
     NotApplicableError
         If the method does not apply.
     """
@@ -199,9 +199,9 @@ def _rows(proof: Mapping[str, Any] | None, shape: tuple[int, ...]) -> Array | No
 
 
 def posting(method: str) -> HeuristicSpec:
-    """Return the spec of a heuristic that posts prices; raise `UsageError` for any other method."""
+    """Return the spec of a heuristic whose steps are known; raise `UsageError` for any other method."""
     spec = HEURISTICS.get(method) if method in HEURISTICS else None
     if spec is None or spec.steps is None:
         known = ", ".join(spec.id for spec in HEURISTICS if spec.steps and not spec.settings)
-        raise UsageError(f"{method}: posts no prices; these do: {known}")
+        raise UsageError(f"{method}: no steps are known of it, only of these: {known}")
     return spec

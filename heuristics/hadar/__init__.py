@@ -20,6 +20,7 @@ from typing import Any
 
 from schedgap.heuristics.advice import PARAMETERS as PREDICTED
 from schedgap.heuristics.advice import Advice, blurred, predicted
+from schedgap.heuristics.duals import PriceRun
 from schedgap.heuristics.hadar import allox, baselines, gavel  # noqa: F401 -- they register what they define
 from schedgap.heuristics.hadar.duality import shown, steps
 from schedgap.heuristics.hadar.hadare import HadarE
@@ -29,6 +30,7 @@ from schedgap.heuristics.hadar.prices import ahead_mean, guarantee
 from schedgap.heuristics.hadar.prices import prices as extreme_prices
 from schedgap.heuristics.hadar.slotted import schedule, simulated
 from schedgap.heuristics.registry import Context, Guarantee, heuristic
+from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import Parameter, passing
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views.hadar import BETA, FORKED, HadarSchedule, HadarView
@@ -115,6 +117,13 @@ def _shown(view: HadarView, schedule: HadarSchedule, **settings: Any) -> Guarant
     return shown(view, schedule) if settings == ARGUMENT else None
 
 
+def _steps(view: HadarView, schedule: HadarSchedule, *, prices: str = "run", **settings: Any) -> PriceRun:
+    """Return the steps of a run; raise `UsageError` where each round had prices of its own."""
+    if prices != "run":
+        raise UsageError(f"prices={prices}: each round has prices of its own; steps are known for prices=run only")
+    return steps(view, schedule, **settings)
+
+
 simulated(
     "hadar.online",
     kind="online",
@@ -123,7 +132,7 @@ simulated(
     variants=VARIANTS,
     guarantee=passing(_theorem, Hadar, Planning),
     shown=passing(_shown, Hadar, Planning),
-    steps=steps,
+    steps=passing(_steps, steps),
 )(passing(lambda instance, oracle, **settings: Hadar(instance, **settings), Hadar, Planning))
 
 

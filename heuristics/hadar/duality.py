@@ -12,8 +12,11 @@ each round, so that a newcomer can preempt it and it earns nothing; what it adde
 demand of a job is expected to be less than the capacity". A gang that fills a server takes the price from ``U_min`` to
 ``U_max`` at once, and pays ``U_min``.
 
-*Payoffs are the largest.* (3a) wants the best of all schedules. FIND_ALLOC knows those that start in this round and
-keep their GPUs.
+*Payoffs are the largest.* (3a) wants the best of all schedules, at the prices of their slots. FIND_ALLOC knows those
+that start in this round and keep their GPUs, and charges the price of this round for all of them. A job of n slots is
+refused on a server that is free from the next slot on, where one slot costs 1/n of its utility. So steps may be as
+small as they like: 60 jobs of two slots keep 60 jobs of 150 slots from as many GPUs, and the ratio is n/2 or so, where
+α grows as the logarithm of n (``tests/test_prices.py``).
 
 None of this matters to weak duality: at any prices, P3's objective is at least OPT if each job's payoff is that of its
 best schedule. :func:`dual_objective` takes the prices (5) at the loads at the end of the run, and what is at least the

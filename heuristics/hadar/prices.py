@@ -115,7 +115,8 @@ def prices(view: HadarView, counted: Ints | None = None) -> ExtremePrices:
     if counted is not None:
         able &= np.isin(jobs, counted)
     if not able.any():
-        return ExtremePrices(np.ones(exists.size), np.ones(exists.size))
+        least = np.full(exists.size, np.finfo(float).tiny)  # nobody pays for what nobody can use
+        return ExtremePrices(least, least)
     last = _value(view, np.maximum(left, shortest))
     floored = able & (last < FLOOR * best)
     last = np.where(floored, FLOOR * best, last)

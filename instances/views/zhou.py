@@ -207,7 +207,8 @@ class Architecture(Moldable):
         """``(n,)`` whether both assumptions hold for all schedules and placements among which A_maxweight chooses.
 
         This treats all workers of an option, and PSs for all of them, as if they were on one server, the smallest that
-        has room for one.
+        has room for one. A job that weighs more than F times what it consumes, where the instance states F, does not
+        meet them.
         """
         m, o = self.classes, self.options
         taken = o.workers * m.worker.sum(axis=1)[o.worker_type]
@@ -220,7 +221,8 @@ class Architecture(Moldable):
             part = part + servers[:, None] * _largest_part(m.ps, m.capacity, hosts)[o.ps_type]
         light = o.slots * taken > self.weight[o.job] * (1 + ROUNDING)
         large = part.max(axis=1) * math.log2(self.price_base) > 1 + ROUNDING
-        return np.asarray(np.bincount(o.job, light | large, self.size) == 0)
+        dear = self.weight > self.unit_worth * self.least_consumption * (1 + ROUNDING)
+        return np.asarray((np.bincount(o.job, light | large, self.size) == 0) & ~dear)
 
     @cached_property
     def least_slots(self) -> Array:
