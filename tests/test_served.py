@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Command
 
 import schedgap as sg
 from schedgap.harness.check.served import Served, served, taken
+from schedgap.harness.engine.sealed import KeptFile, digest
 from schedgap.harness.show.page.simulate import harmed
+from schedgap.harness.studies.folders import reopen
+from schedgap.harness.studies.simulate.task import history_file, read_history
 from schedgap.heuristics.simulator import Assignment, Rules, State, servers, simulate, workload
 from schedgap.instances.canonical import validate
 from schedgap.instances.random_instances.registry import cluster
@@ -42,6 +48,8 @@ def in_order(state: State) -> Assignment:
 
 
 TWO = [{"id": "a"}, {"id": "b"}]
+
+SEVERAL = "gen/20jobs?jobs=5&tenants=3&slot_s=3600"
 
 
 def test_one_tenant_waits_while_the_other_runs() -> None:
@@ -157,7 +165,8 @@ def test_a_plain_program_finds_the_same(policy: str) -> None:
     assert dict(zip(found.tenants, found.split, strict=True)) == pytest.approx({k: split[k] for k in found.tenants})
     for name, value in found.numbers.items():
         assert getattr(row, name) == pytest.approx(value)
-    told = harmed(run)
+    told = harmed(run.rows)
+    assert row.lacking == found.lacking
     assert [one.short for one in told] == sorted((one.short for one in told), reverse=True)
     assert told[0].short == pytest.approx(found.short.max())
     assert "Served, not promised" in sg.to_html(run)
@@ -172,3 +181,45 @@ def test_who_is_not_judged() -> None:
     made = instance([{"tenant": "a", "epochs": 20}], TWO[:1], {"t": 1})
     trace = simulate(workload(made), servers(made), in_order, **vars(Rules(round_s=10.0)))
     assert served(made, trace) is None
+
+
+def test_the_page_reads_what_the_row_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Service is judged once, where the policy ran; a page takes it from the row, also after a run was stored."""
+    run = sg.simulate(SEVERAL, ["hadar.online"], round_s=3600.0, jobs=1, results=tmp_path)
+    monkeypatch.setattr("schedgap.harness.studies.simulate.task.served", lambda *_: pytest.fail("judged again"))
+    assert run.folder is not None
+    for found in (run, reopen(run.folder)):
+        page = sg.to_html(replace(found, traces={}, rounds={}))
+        assert "Served, not promised: the tenants that lack most" in page
+        assert harmed(found.rows)[0].tenant in page
+
+
+def test_a_row_that_tells_of_another_tenant_does_not_verify(tmp_path: Path) -> None:
+    """The history of the row is read and judged again, so nobody can blame another tenant."""
+    run = sg.simulate(SEVERAL, ["hadar.fifo"], round_s=3600.0, jobs=1, results=tmp_path)
+    (row,), (instance,) = run.rows, run.instances.values()
+    assert run.folder is not None
+    content = (run.folder / history_file(row)).read_bytes()
+    file = KeptFile(run.folder, history_file(row), digest(content))
+    assert read_history(file, row, instance)[0].rounds == row.rounds
+    first, *others = row.lacking
+    for wrong in ((*others, first), (first | {"tenant": "nobody"}, *others), (first | {"short": 0.9}, *others), ()):
+        with pytest.raises(ValueError, match="has another lacking than its row"):
+            read_history(file, row.replace(lacking=wrong), instance)
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [("hadar.hadare", "copies of a job hold more GPUs"), ("synergy.proportional.fifo", "jobs with more CPUs")],
+)
+def test_policies_that_are_not_judged_say_why(policy: str, why: str, command: Command, tmp_path: Path) -> None:
+    """On the page, and on a terminal if these columns are asked for; with one tenant there is nothing to say."""
+    columns = ["--columns", "policy,served_short"]
+    run = sg.simulate(SEVERAL, [policy, "hadar.fifo"], round_s=3600.0, jobs=1, results=tmp_path)
+    assert run.folder is not None
+    told = f"service to tenants is not judged: {why}"
+    assert told in sg.to_html(run)
+    assert told in " ".join(command("table", str(run.folder), *columns).stdout.split())
+    assert told not in " ".join(command("table", str(run.folder)).stdout.split())
+    alone = sg.simulate("gen/20jobs?jobs=3&tenants=1&slot_s=3600", [policy], round_s=3600.0, jobs=1)
+    assert "not judged" not in sg.to_html(alone)

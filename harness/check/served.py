@@ -32,6 +32,9 @@ from schedgap.heuristics.simulator.trace import Trace
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
 
+LISTED = 5
+"""Number of tenants that the row of a history lists, those that lack most first."""
+
 MOST = 50_000_000
 """Most pairs of tenants, counted in each round, for which a history is judged."""
 
@@ -75,16 +78,48 @@ class Served:
             "served_finish": float(self.finish.max()) if np.isfinite(self.finish).all() else float("nan"),
         }
 
+    @property
+    def lacking(self) -> tuple[dict[str, Any], ...]:
+        """The :data:`LISTED` tenants that lack most of their splits, with whom each envies most, as plain data."""
+        order = sorted(range(len(self.tenants)), key=lambda i: (-self.short[i], -self.behind_s[i]))
+        return tuple(self._of(i, int(self.envy[i].argmax())) for i in order[:LISTED])
+
+    def _of(self, i: int, other: int) -> dict[str, Any]:
+        return {
+            "tenant": self.tenants[i],
+            "service_s": float(self.service[i]),
+            "split_s": float(self.split[i]),
+            "short": float(self.short[i]),
+            "behind_s": float(self.behind_s[i]),
+            "envied": self.tenants[other] if self.envy[i, other] > 0 else None,
+            "envy": float(self.envy[i, other]),
+            "finish": float(self.finish[i]) if np.isfinite(self.finish[i]) else None,
+        }
+
+
+def unserved(tenants: int, *, sensitive: bool, forks: bool) -> str:
+    """Return why service to this many tenants under a policy is not judged; empty if it can be.
+
+    `sensitive` policies give out CPUs, and others may fork jobs.
+    """
+    if tenants < 2:
+        return "there is one tenant only"
+    if sensitive:
+        return "jobs with more CPUs than their share exceed the rates by which service is counted"
+    if forks:
+        return "copies of a job hold more GPUs than its gang, which limits what an equal split is worth"
+    return ""
+
 
 def served(instance: Instance, trace: Trace) -> Served | None:
     """Judge the service of a verified history.
 
-    ``None`` if there is one tenant only, if the pairs of tenants and rounds are more than :data:`MOST`, or if jobs may
-    exceed their rates or their gangs (policies that give out CPUs, or fork jobs).
+    ``None`` for the reasons of :func:`unserved`, or if the pairs of tenants and rounds are more than :data:`MOST`.
     """
     facts: Simulated = facts_of(instance, simulated_of)
     names, owner, weight = tenants_of(instance.plain)
-    if len(names) < 2 or trace.rules.sensitive or trace.rules.forks or trace.rounds * len(names) ** 2 > MOST:
+    cannot = unserved(len(names), sensitive=trace.rules.sensitive, forks=trace.rules.forks)
+    if cannot or trace.rounds * len(names) ** 2 > MOST:
         return None
     work, cluster, t = facts.jobs, facts.servers, len(names)
     there = cluster.capacity > 0

@@ -564,6 +564,7 @@ SIMULATE = listed(
     _history("jobs", "jobs", "Number of jobs.", INTEGER),
     _history("finished", "finished", "Number of jobs that completed.", INTEGER, sense="max"),
     Measure("unfinished", "unfinished", "Number of unfinished jobs by reason.", DATA),
+    Measure("lacking", "lacking", "The five tenants that lack most of an equal split, in service really got.", DATA),
     _run("published", "published", PUBLISHED, DATA),
     Measure("verified", "verified",
             "✓: an independent checker confirms every round of the history. WRONG: a check failed.", CHECKED),

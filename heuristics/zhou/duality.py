@@ -59,7 +59,7 @@ def steps(a: Architecture, schedule: ZhouSchedule, *, f: float = 1.0) -> PriceRu
     final = price(np.arange(capacity.size), used).reshape(*m.capacity.shape, slots)
     log = math.log2(a.price_base)
     rows = np.array([final[m.kind == kind].mean(axis=0) for kind in range(a.classes.size)])
-    promise = "Theorem 3" if f == 1.0 and a.meets_assumptions.all() else ""
+    promise = "Theorem 3" if a.meets_assumptions.all() else ""
     return PriceRun(found, start, log, 2 * log if promise else None, promise, rows, place)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from schedgap.harness.check.served import Served, served
+from markupsafe import Markup
+
+from schedgap.harness.check.served import tenants_of, unserved
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.measures import BOUNDS, SERVED
 from schedgap.harness.show.measures import SIMULATE as MEASURES
@@ -20,6 +22,7 @@ from schedgap.harness.show.text import ABSENT, SIGNS, at_most, clean, percent
 from schedgap.harness.studies.published import SIMULATE
 from schedgap.harness.studies.simulate.row import Bound, Simulation, SimulationRow
 from schedgap.harness.studies.statistics import statistics
+from schedgap.heuristics.simulator import POLICIES
 from schedgap.instances.schema import Instance
 
 
@@ -78,7 +81,9 @@ def blocks(simulated: Simulation, view: Selection = USUALLY) -> list[Block]:
         return [*shown, Line(more, "dim"), *notes]
     for text, group in several:
         shown += listed(text, COLUMNS, group, dim=lambda row: row.status == "skipped", view=view)
-        shown += frame.published_blocks(group, simulated.instances, SIMULATE, noted(group))
+        asked = any(name.startswith("served_") for name in view.columns)
+        without = not_judged(group, simulated.instances.get(group[0].fingerprint)) if asked else []
+        shown += frame.published_blocks(group, simulated.instances, SIMULATE, [*noted(group), *without])
     return shown
 
 
@@ -131,10 +136,6 @@ def _bounds_section(simulated: Simulation) -> list[Section]:
     return [Section("bounds", "Bounds", frame.macro("table", table(caption, shown, ordered), "Bounds"))]
 
 
-MOST_TENANTS = 5
-"""Number of tenants listed for each policy, those that lack most first."""
-
-
 @dataclass(frozen=True)
 class TenantServed:
     """What a tenant got under a policy; its columns are :data:`schedgap.harness.show.measures.SERVED`."""
@@ -149,20 +150,12 @@ class TenantServed:
     finish: float | None
 
     @staticmethod
-    def of(policy: str, got: Served, i: int) -> TenantServed:
-        """Return the row of tenant number `i`."""
-        most, rho = int(got.envy[i].argmax()), float(got.finish[i])
-        envied = f"{clean(got.tenants[most], 30)} ({percent(got.envy[i, most])})" if got.envy[i, most] > 0 else ""
-        return TenantServed(
-            policy,
-            got.tenants[i],
-            service_s=float(got.service[i]),
-            split_s=float(got.split[i]),
-            short=float(got.short[i]),
-            behind_s=float(got.behind_s[i]),
-            envies=envied,
-            finish=rho if math.isfinite(rho) else None,
-        )
+    def of(policy: str, told: Mapping[str, Any]) -> TenantServed:
+        """Return what a row's `lacking` tells of a tenant."""
+        told = dict(told)
+        envied, envy = told.pop("envied"), told.pop("envy")
+        envies = f"{clean(envied, 30)} ({percent(envy)})" if envied is not None else ""
+        return TenantServed(policy, envies=envies, **told | {"tenant": clean(told["tenant"], 30)})
 
 
 TENANTS: tuple[Column[TenantServed], ...] = columns(
@@ -178,30 +171,39 @@ TENANTS: tuple[Column[TenantServed], ...] = columns(
 )
 
 
-def harmed(simulated: Simulation) -> list[TenantServed]:
-    """Return the tenants of the last instance that lack most of an equal split, for each policy."""
-    found: list[TenantServed] = []
-    for row in simulated.rows:
-        trace = simulated.traces.get(row.policy)
-        instance = simulated.instances.get(row.fingerprint)
-        if trace is None or instance is None or not row.verified or trace.workload.ids != _ids(instance):
-            continue
-        if got := served(instance, trace):
-            order = sorted(range(len(got.tenants)), key=lambda i: (-got.short[i], -got.behind_s[i]))
-            found += [TenantServed.of(row.policy, got, i) for i in order[:MOST_TENANTS]]
-    return found
+def harmed(rows: Sequence[SimulationRow]) -> list[TenantServed]:
+    """Return the tenants that lack most of an equal split, for each policy."""
+    return [TenantServed.of(row.policy, told) for row in rows if row.verified for told in row.lacking]
 
 
-def _ids(instance: Instance) -> tuple[str, ...]:
-    return tuple(job.id for job in instance.jobs)
+def not_judged(rows: Sequence[SimulationRow], instance: Instance | None) -> list[tuple[str, str]]:
+    """Return ``(policy, message)`` pairs about policies whose service to several tenants is not judged."""
+    tenants = len(tenants_of(instance.plain)[0]) if instance else 0
+    if tenants < 2:
+        return []
+    said = []
+    for row in rows:
+        if row.verified and row.served_short is None:
+            spec = POLICIES.get(row.policy)
+            why = unserved(tenants, sensitive=spec.sensitive, forks=spec.forks)
+            why = why or "there are too many tenants and rounds"
+            said.append((clean(row.policy, 60), f"service to tenants is not judged: {why}"))
+    return said
 
 
 def _served_section(simulated: Simulation) -> list[Section]:
     """Return a section about who was harmed, by how much and for how long, in the service that was really got."""
-    if not (rows := harmed(simulated)):
+    if not (several := parts(simulated.rows)):
         return []
-    caption = "Served, not promised: the tenants that lack most of an equal split, by policy"
-    return [Section("served", "Served", frame.macro("table", table(caption, TENANTS, rows), "Served"))]
+    group = several[-1][1]
+    rows, instance = harmed(group), simulated.instances.get(group[0].fingerprint)
+    without = not_judged(group, instance)
+    if not rows and not without:
+        return []
+    where = f" of {clean(group[0].instance, 60)}" if len(several) > 1 else ""
+    caption = f"Served, not promised: the tenants{where} that lack most of an equal split, by policy"
+    html = frame.macro("table", table(caption, TENANTS, rows), "Served") if rows else Markup("")
+    return [Section("served", "Served", html + (frame.macro("notes", without) if without else ""))]
 
 
 # ---------------------------------------------------------------- sentences

@@ -53,6 +53,7 @@ class SimulationRow(CheckedRow):
     numbers: Mapping[str, int | float] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     unfinished: Mapping[str, int] = field(default_factory=dict)
+    lacking: tuple[Mapping[str, Any], ...] = ()
     published: tuple[Mapping[str, Any], ...] = ()
     verified: bool | None = None
     violations: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from schedgap.harness.check import TOLERANCE, differ, facts_of
 from schedgap.harness.check.history import check
 from schedgap.harness.check.rules import SHORTFALL
 from schedgap.harness.check.sensitive import most_progress
-from schedgap.harness.check.served import served
+from schedgap.harness.check.served import Served, served
 from schedgap.harness.engine.folder import damage_explained
 from schedgap.harness.engine.result import Later, RowResult, Stored, from_plain, opened, packed, to_plain, typed
 from schedgap.harness.engine.sealed import KeptFile
@@ -71,9 +71,12 @@ def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tupl
         if violations := check(instance, trace, rules).violations:
             raise ValueError(f"{file.name} is not the history that was verified: {violations[0]}")
         by_round = rounds(instance, trace) if rules.sensitive else None
-        measured = _measured(instance, trace, measure(trace, Window.parse(row.window) if row.window else ALL), by_round)
+        fairness = served(instance, trace)
+        metrics = measure(trace, Window.parse(row.window) if row.window else ALL)
+        measured = _measured(trace, metrics, by_round, fairness)
         others = [n for n in OF_HISTORIES if not _same(measured.get(n, math.nan), row.numbers.get(n, math.nan))]
         others += ["unfinished"] * (dict(Counter(filter(None, trace.unfinished))) != row.unfinished)
+        others += ["lacking"] * (not _alike(fairness.lacking if fairness else (), row.lacking))
         if others:
             raise ValueError(f"{file.name} has another {', '.join(others)} than its row")
         return trace, by_round
@@ -81,6 +84,18 @@ def read_history(file: KeptFile, row: SimulationRow, instance: Instance) -> tupl
 
 def _same(one: float, other: float) -> bool:
     return (math.isnan(one) and math.isnan(other)) or not differ(one, other)
+
+
+def _alike(some: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether two lists say the same of the same tenants, up to the tolerance of numbers."""
+
+    def same(a: Any, b: Any) -> bool:
+        return not differ(a, b, TOLERANCE) if isinstance(a, float) and isinstance(b, int | float) else a == b
+
+    return len(some) == len(others) and all(
+        one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+        for one, other in zip(some, others, strict=True)
+    )
 
 
 def rounds(instance: Instance, trace: Trace) -> Rounds:
@@ -259,13 +274,16 @@ class SimulationTask(InstanceTask[SimulationResult]):
             violations.append(f"total utility {metrics.utility:.9g}, the checker finds {verdict.objective:.9g}")
         numbers: dict[str, float] = {}
         by_round: Rounds | None = None
+        fairness: Served | None = None
         if not violations:
+            fairness = served(instance, trace)
             by_round = rounds(instance, trace) if rules.sensitive else None
-            numbers = _measured(instance, trace, metrics, by_round) | dict(spec.measures(instance, policy, trace))
+            numbers = _measured(trace, metrics, by_round, fairness) | dict(spec.measures(instance, policy, trace))
         reasons = Counter(reason for reason in trace.unfinished if reason)
         row = self.blank_row(
             status="unfinished" if reasons else "done",
             unfinished=dict(reasons),
+            lacking=fairness.lacking if fairness else (),
             verified=not violations,
             violations=tuple(violations),
         )
@@ -274,12 +292,12 @@ class SimulationTask(InstanceTask[SimulationResult]):
         return SimulationResult(row.knowing(**known, **times), (trace, by_round))
 
 
-def _measured(instance: Instance, trace: Trace, metrics: Metrics, by_round: Rounds | None) -> dict[str, float]:
+def _measured(trace: Trace, metrics: Metrics, by_round: Rounds | None, fairness: Served | None) -> dict[str, float]:
     """Return the fields of a row that follow from its history; means leave out rounds in which no job was picked."""
     arrival_s = trace.workload.arrival_s
     span_s = float(np.ptp(arrival_s))  # 0 if all jobs arrive at once
     numbers = {**vars(metrics), "arrivals_per_h": (arrival_s.size - 1) * 3600.0 / span_s if span_s else math.nan}
-    if fairness := served(instance, trace):
+    if fairness:
         numbers |= fairness.numbers
     if by_round is None:
         return numbers
