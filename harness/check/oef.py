@@ -115,7 +115,7 @@ def leximin(facts: RawTenants, gains: Array) -> PropertyCheck[Array]:
     cells = np.arange(n * k)
     within = coo_array((np.ones(n * k), (cells % k, cells)), shape=(k, n * k + 1))
     own = coo_array((-value.ravel(), (cells // k, cells)), shape=(n, n * k))
-    rows: Any = vstack([within, hstack([own, np.ones((n, 1))])])
+    rows: Any = vstack([within, hstack([own, coo_array(np.ones((n, 1)))])])
     cost = np.append(np.zeros(n * k), -1.0)
     found: Any = linprog(cost, A_ub=rows, b_ub=np.append(np.ones(k), np.zeros(n)), method="highs")
     least, most = (facts.labels[int(t)] for t in (gains.argmin(), gains.argmax()))
