@@ -41,29 +41,65 @@ EXAMPLES = (
 """Examples of OEF, and by hand: as for Table 1, Fig. 2, and the two job types of section 4.2.4."""
 
 
+def _liars(
+    truth: tuple[tuple[int, ...], ...], told: Mapping[int, tuple[int, ...]], devices: tuple[int, ...], *weights: int
+) -> Situation:
+    """Return a situation of tenants with one job type each, some of which do not tell the truth; by default alike."""
+    reports = tuple((told.get(t, row),) for t, row in enumerate(truth))
+    return Situation(tuple((row,) for row in truth), devices, weights or (1,) * len(truth), reports)
+
+
 OURS: Mapping[str, tuple[Situation, ...]] = {
+    "over-reports": (
+        Situation((((1, 1), (1, 2)), ((1, 4), (1, 1))), (6, 1), (1, 1), reports=(((1, 1), (1, 2)), ((1, 4), (1, 3)))),
+    ),
     "coalition-2": (
-        Situation(
-            (((1, 2, 2),), ((1, 2, 2),), ((1, 3, 3),)), (1, 1, 1), (1, 1, 1), (((1, 4, 2),), ((1, 2, 4),), ((1, 3, 3),))
-        ),
-        Situation(
-            (((1, 1, 2),), ((1, 5, 5),), ((1, 1, 2),)), (1, 1, 1), (2, 1, 2), (((1, 1, 5),), ((1, 5, 5),), ((1, 4, 2),))
-        ),
+        _liars(((1, 2, 2), (1, 2, 2), (1, 3, 3)), {0: (1, 4, 2), 1: (1, 2, 4)}, (1, 1, 1)),
+        _liars(((1, 1, 2), (1, 5, 5), (1, 1, 2)), {0: (1, 1, 5), 2: (1, 4, 2)}, (1, 1, 1), 2, 1, 2),
+        _liars(((1, 1), (1, 4), (1, 4)), {1: (1, 3), 2: (1, 3)}, (2, 2), 2, 1, 1),
+        _liars(((1, 1), (1, 1), (1, 3)), {0: (1, 2), 1: (1, 2)}, (2, 2), 1, 1, 2),
+        _liars(((2, 2), (2, 2), (1, 3)), {0: (2, 3), 1: (2, 3)}, (2, 2), 1, 1, 2),
+        _liars(((1, 1), (1, 1), (1, 3), (1, 3)), {2: (1, 2), 3: (1, 2)}, (1, 1)),
+        _liars(((1, 1),) * 4, {0: (1, 2), 1: (1, 2)}, (1, 2)),
     ),
     "coalition-3": (
-        Situation(
-            (((1, 2, 2, 2),), ((1, 2, 2, 2),), ((1, 2, 2, 2),), ((1, 3, 3, 3),)),
-            (1, 1, 1, 1),
-            (1, 1, 1, 1),
-            (((1, 4, 2, 2),), ((1, 2, 4, 2),), ((1, 2, 2, 4),), ((1, 3, 3, 3),)),
-        ),
+        _liars(((1, 2, 2, 2),) * 3 + ((1, 3, 3, 3),), {0: (1, 4, 2, 2), 1: (1, 2, 4, 2), 2: (1, 2, 2, 4)}, (1,) * 4),
+        _liars(((1, 1), *((1, 4),) * 3), dict.fromkeys((1, 2, 3), (1, 3)), (3, 3), 3, 1, 1, 1),
+        _liars((*((1, 1),) * 3, (1, 3)), dict.fromkeys((0, 1, 2), (1, 2)), (3, 3), 1, 1, 1, 3),
+        _liars((*((3, 3),) * 3, (1, 3)), dict.fromkeys((0, 1, 2), (3, 4)), (3, 3), 1, 1, 1, 3),
+        _liars(((1, 1),) * 3 + ((1, 3),) * 3, dict.fromkeys((3, 4, 5), (1, 2)), (2, 2)),
+        _liars(((1, 1),) * 6, dict.fromkeys((0, 1, 2), (1, 2)), (1, 2)),
     ),
-    "population": (Situation((((1, 3),), ((1, 4),), ((1, 1),)), (1, 2), (1, 1, 1), gone=2),),
+    "population": (
+        Situation((((1, 3),), ((1, 4),), ((1, 1),)), (1, 2), (1, 1, 1), gone=2),
+        Situation((((1, 3, 3),), ((1, 1, 10),), ((1, 10, 13),), ((1, 2, 11),)), (1, 6, 3), (1,) * 4, gone=0),
+        Situation((((1, 1),), ((1, 1),), ((1, 2),)), (1, 3), (1, 1, 1), gone=0),
+        Situation((((1, 1),), ((1, 1),), ((1, 6),)), (1, 1), (1, 1, 1), gone=1),
+        Situation((((1, 2),), ((1, 2),), ((1, 2),), ((1, 1),)), (2, 2), (1,) * 4, gone=3),
+        Situation((((1, 1),), ((1, 5), (1, 2)), ((1, 3),)), (1, 1), (1, 1, 1), gone=0),
+        Situation((((1, 10, 12),), ((1, 2, 4),), ((1, 2, 7), (1, 2, 3))), (2, 1, 3), (1, 1, 1), gone=0),
+    ),
+    "resource": (
+        Situation((((1, 1, 1),), ((1, 20, 20),), ((1, 1, 100),)), (12, 2, 1), (1, 1, 1), added=2),
+        Situation((((1, 1, 10),), ((1, 1, 6),), ((1, 6, 8),)), (2, 3, 3), (1, 1, 1), added=1),
+        Situation(
+            (((1, 6, 11, 14),), ((1, 1, 10, 11),), ((1, 3, 3, 8),), ((1, 2, 7, 9),)), (1, 1, 4, 1), (1,) * 4, added=1
+        ),
+        Situation((((1, 1, 4),), ((1, 2, 6),), ((1, 3, 3),)), (1, 1, 1), (1, 1, 1), added=0),
+        Situation((((1, 6),), ((1, 10), (1, 1))), (1, 1), (1, 1), added=0),
+    ),
 }
-"""Situations by hand, by property.
+"""Situations by hand or of a targeted search, by property.
 
-Two or three tenants claim a type each that another one would get. When a slow tenant leaves, the equal split of the
-tenant of 3 grows, and it takes more of the fast type.
+*Lies of several.* Two or three tenants claim a type each that another one would get. Or one whose lie pays is there
+twice or three times, with all others and the devices: where copies of a tenant fare like one of their weight, the lie
+pays for all copies. Lies that are nearer to the truth leave less freedom to divide what the copies have together.
+
+*Leaving.* When a slow tenant leaves, the equal split of the tenant of 3 grows, and it takes more of the fast type. Of
+tenants who fill by dominant shares, one loses the fast devices that another of its kind left it.
+
+*One more device.* Three tenants have equal gains. A fast device raises what the second and the third must have, since
+both count it in what all devices are worth; only one of them gets it, and the first one has to give slow devices.
 """
 
 
@@ -84,10 +120,20 @@ _PAID = Proof(
     "makes this product largest; Cole, Gkatzelis and Goel, EC 2013",
     True,
 )
+_EQUAL = (
+    "all speedups are above 0, so that all gains are equal at the optimum: who had more could give some of it to all; "
+    "and whoever stays can keep what it has"
+)
+_PARTS = "what part of a type a tenant gets does not depend on how many devices there are"
+_MARGIN = (
+    "its worth is the Nash welfare of all over that of the others without it, and the logarithm of Nash welfare is, by "
+    "Eisenberg and Gale's dual, the least over log prices of a function that is submodular in these, in who is there "
+    "and in devices (with a minus); so is the least (Topkis 1998, Theorem 2.7.6)"
+)
 _LEVEL = "the level of (9) can be kept by those who stay and with more devices, and a larger one is taken"
 _PRICES = (
     "prices do not rise when a buyer leaves or more is sold, as types are gross substitutes; Segal-Halevi and Sziklai, "
-    "Social Choice and Welfare 2019"
+    "Economic Theory 2019"
 )
 _WITHIN = "a better allocation for all would meet the same rows with a larger total"
 
@@ -121,16 +167,24 @@ PROVED: Mapping[str, Mapping[str, Proof]] = {
         "population": Proof(_PRICES, True),
         "resource": Proof(_PRICES, True),
     },
-    "oef.least_gain": {"sharing-incentive": Proof("an equal split gives everybody the gain 1", True)},
+    "oef.least_gain": {
+        "sharing-incentive": Proof("an equal split gives everybody the gain 1", True),
+        "pareto-efficient": Proof(_EQUAL, True),
+        "population": Proof(_EQUAL, True),
+    },
     "oef.leximin": {
         "sharing-incentive": Proof("the least gain is at least that of an equal split", True),
         "pareto-efficient": Proof("a better allocation for all would have larger gains", True),
+        "population": Proof(_EQUAL, True),
     },
     "oef.dictator": dict.fromkeys(LIES, _TURNS),
-    "oef.partial_allocation": dict.fromkeys(LIES[:4], _PAID),
+    "oef.drf": {"resource": Proof(_PARTS, True)},
+    "oef.partial_allocation": dict.fromkeys(LIES[:4], _PAID)
+    | dict.fromkeys(("population", "resource"), Proof(_MARGIN, True)),
     "oef.gavel": {
         "sharing-incentive": Proof("an equal split gives everybody the ratio 1"),
         "pareto-efficient": Proof(_WITHIN),
+        "population": Proof(_EQUAL),
     },
     "oef.gandiva_fair": {
         "sharing-incentive": Proof("tenants begin with an equal split, and no trade hurts anybody"),
