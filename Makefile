@@ -129,7 +129,7 @@ docs: dev
 
 lock:
 	rm -rf $(VENV)-lock && $(PYTHON) -m venv $(VENV)-lock
-	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,docs,notebooks,solvers]'
+	$(VENV)-lock/bin/pip install --quiet '.[dev,dask,docs,gpu,notebooks,solvers]'
 	$(VENV)-lock/bin/pip freeze --exclude schedgap > requirements.lock
 	rm -rf $(VENV)-lock
 

@@ -82,7 +82,7 @@ def test_a_name_states_the_options_that_are_not_defaults(name: str, id_: str) ->
         ("highs?write_model_file=mine", "must be left as it is: solves read and write no files"),
         ("higs?presolve=off", "unknown solver 'higs'; did you mean highs"),
         ("gurobi?Heuristics=0", "gurobi?Heuristics=0: options after a question mark are for highs"),
-        ("cbc?cuts=off", "options after a question mark are for highs, scip and cp-sat, not for cbc"),
+        ("cbc?cuts=off", "options after a question mark are for highs, scip, cp-sat and mpax, not for cbc"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(name: str, message: str) -> None:
@@ -158,7 +158,7 @@ def test_column_generation_uses_them_and_a_model_without_highs_says_so() -> None
 
 # ---------------------------------------------------------------- other solvers
 
-PACKAGE = {"scip": "pyscipopt", "cp-sat": "ortools"}
+PACKAGE = {"scip": "pyscipopt", "cp-sat": "ortools", "mpax": "mpax"}
 
 
 @pytest.mark.parametrize(
@@ -193,6 +193,8 @@ def test_programs_pass_options_on(name: str, status: str) -> None:
         ("scip?display/freq=1", "must be left as it is: what the solver prints is read by the program"),
         ("cp-sat?search_branching=FIXED", "must be AUTOMATIC_SEARCH or FIXED_SEARCH or "),
         ("cp-sat?num_workers=4", "must be given as --threads"),
+        ("mpax?iteration_limit=5", "must be left as it is: it runs in parts, within --time-limit"),
+        ("mpax?eps_re=0.1", "mpax: unknown parameter 'eps_re'; did you mean eps_rel"),
         ("cp-sat?log_to_stdout=true", "must be left as it is: what the solver prints is read by the program"),
     ],
 )

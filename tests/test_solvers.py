@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -30,19 +31,30 @@ from schedgap.harness.studies.compare import summary
 from schedgap.harness.studies.compare.run import certify
 from schedgap.instances.errors import NotApplicableError, UsageError
 from schedgap.models import MODELS
-from schedgap.models.engine.solve import SOLVERS, Solution, SolveOptions, TracePoint, compile_model, files, solve
+from schedgap.models.engine.solve import (
+    SOLVERS,
+    Solution,
+    SolveOptions,
+    TracePoint,
+    build,
+    compile_model,
+    files,
+    solve,
+)
 from schedgap.models.engine.solve.options import LICENSED
 from schedgap.models.engine.solve.solution import Times
 from schedgap.models.engine.solve.solvers import answer, cbc
 from schedgap.models.engine.solve.solvers.whole import whole
+from schedgap.models.registry import PAPERS
 
 FREE = [solver for solver in SOLVERS if solver not in LICENSED]
+LINEAR = ("highs:pdlp", "mpax")
 FIG1, WALKTHROUGH, EQ1 = "paper/hadar-fig1", "paper/walkthrough", "paper/oef-eq1"
 
 
 def need(solver: str) -> None:
     """Skip the test if the package that a solver needs is not installed."""
-    packages = {"scip": "pyscipopt", "cp-sat": "ortools", "highs:hipo": "highspy_extras"}
+    packages = {"scip": "pyscipopt", "cp-sat": "ortools", "highs:hipo": "highspy_extras", "mpax": "mpax"}
     if solver in packages:
         pytest.importorskip(packages[solver])
 
@@ -67,7 +79,7 @@ def random_mip(seed: int) -> pyo.ConcreteModel:
     return m
 
 
-@pytest.mark.parametrize("solver", [solver for solver in FREE if solver != "highs:pdlp"])
+@pytest.mark.parametrize("solver", [solver for solver in FREE if solver not in LINEAR])
 @pytest.mark.parametrize("seed", range(4))
 def test_all_find_the_same_optimum(solver: str, seed: int) -> None:
     need(solver)
@@ -89,6 +101,52 @@ def test_linear_programs(solver: str) -> None:
     found = MODELS.get("oef.cooperative.full").solve(sg.load(EQ1), solver=solver)
     assert found.status == "optimal"
     assert (found.objective, found.bound) == (pytest.approx(4.5, rel=1e-5), pytest.approx(4.5, rel=1e-5))
+
+
+def sides() -> pyo.ConcreteModel:
+    """Return a program with an equation, a row with two sides, a row with none, a free column and a constant."""
+    m = pyo.ConcreteModel()
+    m.x, m.free = pyo.Var([1, 2], bounds=(0, 4)), pyo.Var()
+    m.same = pyo.Constraint(expr=m.free == m.x[1] - m.x[2])
+    m.between = pyo.Constraint(expr=(-1, m.x[1] - 2 * m.x[2], 3))
+    m.anything = pyo.Constraint(expr=(None, m.x[1] + m.x[2], 100))
+    m.gain = pyo.Objective(expr=2 * m.x[1] - 3 * m.free + 7, sense=pyo.maximize)
+    return m
+
+
+def test_prices_of_mpax_are_those_of_highs() -> None:
+    need("mpax")
+    expected, found = solve(sides()), solve(sides(), SolveOptions(solver="mpax?primal_importance=2"))
+    assert (found.status, found.solver) == ("optimal", "mpax?primal_importance=2")
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+    assert found.bound == pytest.approx(expected.objective, rel=1e-6)
+    for name, price in expected.duals.items():
+        assert found.duals[name] == pytest.approx(price, abs=1e-5)
+    for name, cost in expected.reduced_costs.items():
+        assert found.reduced_costs[name] == pytest.approx(cost, abs=1e-5)
+
+
+def test_a_row_of_mpax_is_verified_and_certified() -> None:
+    need("mpax")
+    (row,) = sg.compare("gen/20jobs", ["gavel.makespan_fluid"], solvers="mpax", jobs=1).rows
+    (exact,) = sg.compare("gen/20jobs", ["gavel.makespan_fluid"], jobs=1).rows
+    assert (row.solver, row.status) == ("mpax", "optimal")
+    assert row.own_bound == pytest.approx(exact.own_bound, rel=1e-6)
+
+
+def test_mpax_that_is_not_installed_is_skipped_with_the_way_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(NotApplicableError, match=r"mpax is not installed: pip install 'schedgap\[gpu\]'"):
+        solve(sides(), SolveOptions(solver="mpax"))
+
+
+def test_mpax_out_of_time_keeps_what_its_prices_prove() -> None:
+    need("mpax")
+    program = build(MODELS.get("gavel.makespan_fluid").build, PAPERS.get("hadar").view(sg.load("gen/20jobs")))
+    found = solve(program, SolveOptions(solver="mpax?eps_abs=0&eps_rel=0", time_limit_s=1e-3))
+    assert (found.status, found.objective) == ("time limit without incumbent", None)
+    assert found.bound is not None
+    assert found.bound == pytest.approx(solve(program).objective, rel=1e-3)
 
 
 def impossible() -> pyo.ConcreteModel:
@@ -195,7 +253,7 @@ def test_what_follows_from_integer_columns_is_substituted(seed: int) -> None:
 
 
 def test_p1_is_a_model_in_whole_numbers() -> None:
-    form = compile_model(MODELS.get("hadar.p1").build(sg.models.registry.PAPERS.get("hadar").view(sg.load(FIG1))))
+    form = compile_model(MODELS.get("hadar.p1").build(PAPERS.get("hadar").view(sg.load(FIG1))))
     assert not form.integer.all()
     assert whole(form).form.integer.all()
 
@@ -208,6 +266,7 @@ def test_p1_is_a_model_in_whole_numbers() -> None:
     [
         ("oef.efficiency", "cp-sat", r"cp-sat takes whole numbers only, and 6 columns \(x\[0,0\], …\) are continuous"),
         ("hadar.p1", "highs:pdlp", "highs:pdlp takes models without integer columns only"),
+        ("hadar.p1", "mpax", "mpax takes models without integer columns only"),
         (
             "hadar.p2.columns",
             "scip",

@@ -105,6 +105,15 @@ unenvied(
     source="OEF §4.2.2, eq. (10); PDHG with restarts (Lu and Yang 2024), settled by premiums",
     kind="matheuristic",
     procedure=by_first_order,
+    parameters=(
+        Parameter(
+            "arrays",
+            "what it computes with: compiled loops, or the array library numpy, torch or jax; these two take a card if "
+            "there is one",
+            choices=("compiled", "numpy", "torch", "jax"),
+        ),
+        Parameter("single", "whether steps are in single precision, which takes half the memory"),
+    ),
     skip=_few,
 )(printed.build_cooperative)
 model(

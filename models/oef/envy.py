@@ -15,6 +15,7 @@ envy-freeness.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from schedgap.instances.views.oef import OefView
 NEAR = 2e-3
 """Bundles that a tenant likes up to this much less than its own, in equal splits, are considered from the start."""
 
-MOST_WANTED = 6
+MOST_WANTED = 24
 """Bundles that each tenant is newly offered at a time."""
 
 WANTS = (1e-3, 1e-4, 1e-5, 1e-7, 1e-10)
@@ -93,6 +94,10 @@ def envied(worth: Array, bundle: Array, most: int, least: float, part: float = 1
     return row, who[row, at], float(envy.max())
 
 
+Looks = Callable[[Array, Array, int, float], tuple[Ints, Ints, float]]
+"""``looks(worth, bundle, most, least)`` finds what :func:`envied` finds."""
+
+
 def favourites(worth: Array, bundle: Array, premium: Array) -> Ints:
     """Return ``(n,)`` the bundle that each tenant likes best, with premiums ``(m,)``, in blocks of tenants."""
     blocks = np.array_split(worth, len(worth) // 500 + 1)
@@ -120,8 +125,11 @@ def neighbours(view: OefView, nearest: int) -> Ints:
     return np.unique(np.concatenate([l * n + i, i * n + l]))
 
 
-def settled(view: OefView, devices: Array) -> Array:
-    """Return ``(v, k)`` an envy-free allocation near `devices`, which may violate capacity and envy rows."""
+def settled(view: OefView, devices: Array, looks: Looks = envied) -> Array:
+    """Return ``(v, k)`` an envy-free allocation near `devices`, which may violate capacity and envy rows.
+
+    Envy is found by `looks`.
+    """
     from schedgap.models.oef import _kernels as kernels
 
     worth, share, gain, _ = parts(view)
@@ -131,7 +139,7 @@ def settled(view: OefView, devices: Array) -> Array:
     pairs = own * n + own
     for stage in range(STAGES):
         least = WANTS[-1] if stage else -NEAR
-        envious, other, _ = envied(worth, bundle[own] + premium[own, None], MOST_WANTED, least)
+        envious, other, _ = looks(worth, bundle[own] + premium[own, None], MOST_WANTED, least)
         if stage and not len(envious):
             break
         pairs = np.union1d(pairs, envious * n + own[other])

@@ -19,7 +19,7 @@ with the bundle that it likes best, and with the multipliers of the nearest tena
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.oef import Allocation, OefView, merged, sampled, unmerged
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Times, TracePoint
-from schedgap.models.oef.envy import Envy, Parts, envied, favourites, neighbours, parts, settled
+from schedgap.models.oef.envy import Envy, Parts, favourites, neighbours, parts, settled
+from schedgap.models.oef.steps import Library, Point, Rows, Steps, library
 from schedgap.models.registry import Outcome
 
 ENOUGH = 1e-3
@@ -42,8 +43,8 @@ LOOK = 25
 ROUNDS = 400
 """Most rounds, also without a time limit: the method ends in any case."""
 
-SETTLE_EVERY = 5
-"""Rounds between allocations."""
+LATER = 1.5
+"""Factor by which rounds grow between allocations: settling takes as long as several rounds."""
 
 NEW_ROWS = 6
 """Rows that are added for each tenant in a round."""
@@ -62,25 +63,19 @@ LEVEL, SMALLEST = 4, 250
 """Factor between the sizes of samples, and the size from which there are samples."""
 
 LEVEL_GAP, LEVEL_ENVY = 0.01, 0.02
-"""Difference of bound and objective, and envy, at which a sample is solved well enough."""
-
-
-class Point(NamedTuple):
-    """Bundles ``(n, k)``, multipliers of envy rows ``(m,)``, and prices of types ``(k,)``."""
-
-    bundle: Array
-    multiplier: Array
-    price: Array
+"""Difference of bound and objective, and envy, at which a sample is solved well enough; with more envy, settling would
+cost too much of the efficiency."""
 
 
 @dataclass(eq=False)
 class FirstOrder:
     """The method on one view: its envy rows so far, sorted by `pairs`, and its point.
 
-    `rows` are the first row of each tenant ``(n + 1,)``, and who envies whom in each row ``(m,)``.
+    `arrays` says what it computes with.
     """
 
     view: OefView
+    arrays: Library
     of: Parts
     pairs: Ints
     point: Point
@@ -95,76 +90,63 @@ class FirstOrder:
         self.rows = self.split(self.pairs)
 
     @classmethod
-    def begin(cls, view: OefView) -> FirstOrder:
+    def begin(cls, view: OefView, arrays: Library) -> FirstOrder:
         """Return the method at the equal split, with rows between tenants of similar speedups."""
         of = parts(view)
         pairs = neighbours(view, 8)
         price = (of.gain[:, None] * of.worth / of.share[:, None]).max(axis=0)
-        return cls(view, of, pairs, Point(np.ones_like(of.worth), np.zeros(len(pairs)), price), FIRST_RATIO * view.size)
+        point = Point(np.ones_like(of.worth), np.zeros(len(pairs)), price)
+        return cls(view, arrays, of, pairs, point, FIRST_RATIO * view.size)
+
+    def on(self) -> Steps:
+        """Return the steps on the rows so far."""
+        worth, share = self.of.worth, self.of.share
+        degree = np.zeros_like(worth)
+        np.add.at(degree, self.rows.envious, worth[self.rows.envious])
+        np.add.at(degree, self.rows.other, worth[self.rows.envious])
+        return self.arrays.steps(self.of, self.rows, 0.95 / (degree + share[:, None]))
 
     def run(self, steps: int) -> None:
         """Take at least so many steps, and end where the method starts anew."""
-        from schedgap.models.oef import _kernels as kernels
-
-        worth, share, gain, _ = self.of
-        first, envious, other = self.rows
-        degree = np.zeros_like(worth)
-        np.add.at(degree, envious, worth[envious])
-        np.add.at(degree, other, worth[envious])
-        width, slope = 0.95 / (degree + share[:, None]), np.zeros_like(worth)
-
-        def moved(point: Point) -> Point:
-            to = Point(*(np.empty_like(part) for part in point))
-            kernels.gathered(worth, first, other, point.multiplier, slope)
-            of_steps = width * self.ratio, 0.5 / self.ratio, 1 / self.ratio
-            kernels.moved(worth, gain, share, first, other, of_steps, tuple(point), slope, tuple(to))
-            return to
-
-        def apart(one: Point, two: Point) -> tuple[float, float]:
-            rows, prices = one.multiplier - two.multiplier, one.price - two.price
-            return float(((one.bundle - two.bundle) ** 2 / width).sum()), float(2 * rows @ rows + prices @ prices)
+        on = self.on()
 
         def residual(one: Point, two: Point) -> float:
-            primal, dual = apart(one, two)
+            primal, dual = on.apart(one, two)
             return primal / self.ratio + dual * self.ratio
 
-        until = self.steps + steps
+        until, to = self.steps + steps, on.given(self.point)
         while self.steps < until:
-            anchor = point = self.point
+            anchor = point = to
             start = last = 0.0
             for step in range(1, until + 1):
-                to = moved(point)
+                to = on.moved(point, self.ratio)
                 self.steps += 1
                 if step == 1:
                     start = last = residual(to, point)
                 elif step % LOOK == 0:
                     left = residual(to, point)
-                    self.prove(to.multiplier)
+                    self.prove(on, to.multiplier)
                     much, turned = left < 0.04 * start, last < left < 0.64 * start
                     if much or turned or step >= 0.36 * max(self.steps, 200) or self.steps >= until:
                         break
                     last = left
                 part = step / (step + 1)
-                point = Point(*(part * (2 * t - p) + (1 - part) * a for t, p, a in zip(to, point, anchor, strict=True)))
-            self.point = to
-            primal, dual = apart(to, anchor)
+                point = on.mixed(part, to, point, anchor)
+            primal, dual = on.apart(to, anchor)
             if self.adapts and min(primal, dual) > 1e-24:
                 self.ratio = (self.ratio * (primal / dual) ** 0.5) ** 0.5
+        self.point = on.taken(to)
 
-    def prove(self, multiplier: Array) -> None:
-        """Keep these multipliers if they give the best bound so far."""
-        from schedgap.models.oef import _kernels as kernels
-
-        worth, share, gain, total = self.of
-        first, l, i = self.rows
-        slope = np.zeros_like(worth)
-        kernels.gathered(worth, first, i, multiplier, slope)
-        bound = total * float(((gain[:, None] * worth + slope) / share[:, None]).max(axis=0).sum())
+    def prove(self, on: Steps, multiplier: Any) -> None:
+        """Keep these multipliers, in arrays of the library, if they give the best bound so far."""
+        bound = self.of.total * on.prices(multiplier)
         if bound < self.best:
-            used = np.flatnonzero(multiplier)
-            scale = total * self.view.weight / self.view.split_efficiency
+            numbers = on.taken(Point(multiplier, multiplier, multiplier)).multiplier
+            used = np.flatnonzero(numbers)
+            l, i = self.rows.envious[used], self.rows.other[used]
+            scale = self.of.total * self.view.weight / self.view.split_efficiency
             self.best = bound
-            self.evidence = Envy(np.column_stack((l[used], i[used])), multiplier[used] * scale[l[used]])
+            self.evidence = Envy(np.column_stack((l, i)), numbers[used] * scale[l])
 
     def sharper(self) -> FirstOrder:
         """Return a second method that goes on from here with smaller dual steps, and has better bounds."""
@@ -177,8 +159,8 @@ class FirstOrder:
     def look(self) -> float:
         """Add violated rows, drop idle ones, and return the largest envy in equal splits."""
         n, bundle, worth = self.view.size, self.point.bundle, self.of.worth
-        envious, other, most = envied(worth, bundle, NEW_ROWS, 1e-6)
-        l, i = self.rows[1:]
+        envious, other, most = self.arrays.envied(worth, bundle, NEW_ROWS, 1e-6)
+        _, l, i = self.rows
         wanted = np.einsum("rj,rj->r", worth[l], bundle[i] - bundle[l])
         kept = (self.point.multiplier > 0) | (wanted > IDLE)
         self.replace(np.concatenate([self.pairs[kept], envious * n + other]), self.point.multiplier[kept])
@@ -191,17 +173,17 @@ class FirstOrder:
         self.point = self.point._replace(multiplier=given)
         self.rows = self.split(self.pairs)
 
-    def split(self, pairs: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return the first row of each tenant, and who envies whom."""
+    def split(self, pairs: Ints) -> Rows:
+        """Return the rows of sorted pairs."""
         n = self.view.size
-        return np.searchsorted(pairs, np.arange(n + 1) * n), pairs // n, pairs % n
+        return Rows(np.searchsorted(pairs, np.arange(n + 1) * n), pairs // n, pairs % n)
 
 
 def widened(sample: FirstOrder, view: OefView) -> FirstOrder:
     """Return the method on a view whose first tenants are those of a solved sample, which serve as a start."""
     from scipy.spatial import KDTree
 
-    wide, few, n = FirstOrder.begin(view), sample.view.size, view.size
+    wide, few, n = FirstOrder.begin(view, sample.arrays), sample.view.size, view.size
     bundle = sample.point.bundle
     likes = favourites(wide.of.worth, bundle, np.zeros(few))
     likes[:few] = np.arange(few)
@@ -223,11 +205,13 @@ def widened(sample: FirstOrder, view: OefView) -> FirstOrder:
     return wide
 
 
-def by_first_order(view: OefView, options: SolveOptions) -> Outcome:
+def by_first_order(view: OefView, options: SolveOptions, *, arrays: str = "compiled", single: bool = False) -> Outcome:
     """Solve (10) by a first-order method on the rows that matter; end with a small gap.
 
-    The gap is :data:`ENOUGH`, or `rel_gap` if that is larger.
+    The gap is :data:`ENOUGH`, or `rel_gap` if that is larger. The method computes with `arrays`
+    (:func:`.steps.library`), in `single` precision or in double; bundles are settled in double precision.
     """
+    computes = library(arrays, single)
     small, group = merged(view)
     budget, trace = clock.Budget(options.time_limit_s), list[TracePoint]()
     began, enough = clock.now(), max(options.rel_gap, ENOUGH)
@@ -238,7 +222,7 @@ def by_first_order(view: OefView, options: SolveOptions) -> Outcome:
     method: FirstOrder | None = None
     for size in reversed(sizes):
         level = sampled(small, order[:size])
-        method = FirstOrder.begin(level) if method is None else widened(method, level)
+        method = FirstOrder.begin(level, computes) if method is None else widened(method, level)
         if size == small.size:
             break
         for _ in range(ROUNDS):
@@ -247,18 +231,21 @@ def by_first_order(view: OefView, options: SolveOptions) -> Outcome:
             if budget.left_s < 0 or (most < LEVEL_ENVY and method.best - method.objective() < LEVEL_GAP * method.best):
                 break
     assert method is not None
-    method.prove(method.point.multiplier)
+    on = method.on()
+    method.prove(on, on.given(method.point).multiplier)
     prover, best, value = method, method.view.equal_split, float(method.view.split_efficiency.sum())
+    due, most = 1, np.inf
     for count in range(1, ROUNDS + 1):
-        for one in dict.fromkeys((method, prover)):
+        for one in dict.fromkeys((prover, method)):
             if budget.left_s > 0:
                 one.run(ROUND)
                 most = one.look()
         last = budget.left_s <= 0 or count == ROUNDS
         if prover is method and most < LEVEL_ENVY:
             prover = method.sharper()
-        if last or count % SETTLE_EVERY == 0:
-            devices = settled(method.view, method.point.bundle * method.view.equal_split)
+        if last or (most < LEVEL_ENVY and count >= due):
+            due = int(LATER * count) + 1
+            devices = settled(method.view, method.point.bundle * method.view.equal_split, computes.envied)
             if (found := float((method.view.speedups * devices).sum())) > value:
                 best, value = devices, found
             trace.append(TracePoint(clock.now() - began, value, prover.best))
@@ -272,7 +259,7 @@ def by_first_order(view: OefView, options: SolveOptions) -> Outcome:
     columns = view.size * len(view.gpu_types)
     solution = Solution(
         status="gap left" if prover.best - value <= enough * value else "time limit with incumbent",
-        termination=f"{prover.steps} steps on {len(prover.pairs)} of {rows} rows",
+        termination=f"{prover.steps} steps on {len(prover.pairs)} of {rows} rows, on a {computes.device}",
         solution_status="feasible",
         objective=value,
         bound=prover.best,

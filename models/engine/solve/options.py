@@ -1,8 +1,8 @@
 """Solvers by name, with options of their own: ``highs?mip_heuristic_effort=0&presolve=off``.
 
 A solver is configured like a method (:mod:`schedgap.instances.parameters`): its parameters are its own options, with
-the types, defaults and ranges that it states. SCIP and CP-SAT check ranges themselves, once they run. Options that
-schedgap sets itself are refused, with a message that says what to use instead.
+the types, defaults and ranges that it states. SCIP, CP-SAT and MPAX check ranges themselves, once they run. Options
+that schedgap sets itself are refused, with a message that says what to use instead.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ HIGHS: dict[str, Algorithm] = {"highs": "choose", "highs:ipm": "ipm", "highs:hip
 
 LICENSED = ("gurobi", "cplex", "copt", "xpress")
 
-SOLVERS = (*HIGHS, "cbc", "scip", "cp-sat", *LICENSED)
+SOLVERS = (*HIGHS, "cbc", "scip", "cp-sat", "mpax", *LICENSED)
 """All solvers for models that are solved as one program."""
 
 FIXED = "left as it is, since certified results rely on it"
 FILES = "left as it is: solves read and write no files"
 ALGORITHM = "chosen by the solver's name: highs:ipm, highs:hipo or highs:pdlp"
 
+PARTS = "left as it is: it runs in parts, within --time-limit"
 OUTPUT = "left as it is: what the solver prints is read by the program"
 
 INSTEAD: Sequence[tuple[str, str]] = (
@@ -48,6 +49,7 @@ INSTEAD: Sequence[tuple[str, str]] = (
     (r"mip_max_nodes|limits/(total)?nodes", "given as --nodes"),
     (r"mip_(rel|abs)_gap|limits/(abs)?gap|(relative|absolute)_gap_limit", "given as --rel-gap"),
     (r"output_flag|log_to_console|log_file", "given as --solver-logs"),
+    (r"iteration_limit|warm_start|jit|unroll|debug|verbose|display_frequency", PARTS),
     (r"solver|mip_lp_solver", ALGORITHM),
     (r".*tolerance.*|numerics/.*|infinite_.*|(small|large)_matrix_value", FIXED),
     (r"user_(objective|bound)_scale|objective_(bound|target)", FIXED),
@@ -120,14 +122,15 @@ def solver(name: str) -> Solver:
     if base in HIGHS:
         return configured(replace(_highs(), id=base), query)
     if base not in PACKAGES:
-        raise UnknownNameError(f"{name}: options after a question mark are for highs, scip and cp-sat, not for {base}")
+        those = "highs, scip, cp-sat and mpax"
+        raise UnknownNameError(f"{name}: options after a question mark are for {those}, not for {base}")
     if importlib.util.find_spec(PACKAGES[base]):
         return configured(_of_program(base), query)
     names = pairs(query, base, f"{base}?name=value")  # rows of a solver that is not installed are skipped, but readable
     return configured(_solver(base, [Word(each, "") for each in names], dict.fromkeys(names, "")), query)
 
 
-PACKAGES = {"scip": "pyscipopt", "cp-sat": "ortools"}
+PACKAGES = {"scip": "pyscipopt", "cp-sat": "ortools", "mpax": "mpax"}
 """Packages of the solvers that run in a program of their own."""
 
 

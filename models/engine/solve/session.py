@@ -366,13 +366,19 @@ class Session:
         if self.is_mip:
             return finite(self.highs.getInfo().mip_dual_bound)
         same_shape = row_duals is not None and len(row_duals) == len(self.form.row_lower)
-        proved = dual_bound(self.form, row_duals) if row_duals is not None and same_shape else None
-        if status not in (_M.kOptimal, _M.kModelEmpty):
-            return proved
-        # If the duals contradict the claimed optimum, only the bound that they prove is certain.
-        if objective is None or proved is None or abs(proved - objective) <= AGREES * max(abs(proved), abs(objective)):
-            return objective
-        return proved
+        optimal = status in (_M.kOptimal, _M.kModelEmpty)
+        return proved(self.form, objective if optimal else None, row_duals if same_shape else None)
+
+
+def proved(form: StandardForm, optimum: float | None, row_duals: Array | None) -> float | None:
+    """Return the bound of an LP: the optimum that a solver claims, if there is one and its prices do not contradict it.
+
+    Otherwise only the bound that the prices prove is certain; ``None`` if there is none.
+    """
+    bound = None if row_duals is None else dual_bound(form, row_duals)
+    if optimum is None or bound is None:
+        return bound if optimum is None else optimum
+    return optimum if abs(bound - optimum) <= AGREES * max(abs(bound), abs(optimum)) else bound
 
 
 def dual_bound(form: StandardForm, row_duals: Array) -> float | None:

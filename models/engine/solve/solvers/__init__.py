@@ -19,7 +19,7 @@ from schedgap.models.engine.solve.solution import Solution, SolveOptions
 Adapter = Callable[[StandardForm, SolveOptions], Solution]
 
 ADAPTERS: Mapping[str, str] = {
-    **{"cbc": "cbc:run", "scip": "programs:scip", "cp-sat": "programs:cp_sat"},
+    **{"cbc": "cbc:run", "scip": "programs:scip", "cp-sat": "programs:cp_sat", "mpax": "programs:mpax"},
     **dict.fromkeys(LICENSED, "ampl:run"),
 }
 """Module and function of each adapter."""

@@ -1,8 +1,9 @@
-"""Program that runs SCIP or CP-SAT on a model file; it imports nothing from this package.
+"""Program that runs SCIP, CP-SAT or MPAX on a model file; it imports nothing from this package.
 
 The libraries of CP-SAT and highspy contain two versions of HiGHS under one name: whichever is loaded second picks up
-the other's functions and fails, so they cannot share a process. The program prints one JSON object per line; numbers
-refer to the model in the file, which is minimised. Without a file, it lists the solver's parameters.
+the other's functions and fails, so they cannot share a process. JAX, on which MPAX runs, takes most of a card's memory
+until its process ends. The program prints one JSON object per line; numbers refer to the model in the file, which is
+minimised. Without a file, it lists the solver's parameters.
 """
 
 from __future__ import annotations
@@ -45,6 +46,16 @@ def cp_sat_options() -> list[tuple[str, Any, list[str]]]:
         (name, value, []) for name, value in values.items() if isinstance(value, bool | int | float)
     ]
     return [*numbers, *((name, values[name].name, listed) for name, listed in words.items())]
+
+
+def mpax_options() -> list[tuple[str, Any, list[str]]]:
+    """Return name and default of each number or flag among the parameters of MPAX's method for linear programs."""
+    import dataclasses
+
+    import mpax
+
+    fields = [(each.name, each.default) for each in dataclasses.fields(mpax.r2HPDHG)]
+    return [(name, value, []) for name, value in fields if type(value) in (bool, int, float)]
 
 
 def _apply(put: Callable[[str, Any], None], settings: dict[str, Any]) -> None:
@@ -137,8 +148,75 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
     tell(**answer)
 
 
+EXACT = 1e-9
+"""Tolerance of MPAX: at its own, 1e-4, capacity is exceeded by more than checkers allow."""
+
+PART, MOST = 4_000_000_000, 100_000
+"""Multiplications of MPAX between looks at the clock, if there is a time limit, and the most steps in between."""
+
+
+def mpax(path: str, settings: dict[str, Any]) -> None:
+    """Solve the linear program in an ``.npz`` file; print values and prices of rows, also without an optimum."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.experimental.sparse import BCOO
+    from mpax import create_lp, r2HPDHG
+
+    with np.load(path) as loaded:
+        given = {name: loaded[name] for name in loaded.files}
+    cost, lower, upper = given["cost"], given["lower"], given["upper"]
+    column, data = given["indices"], given["data"]
+    row = np.repeat(np.arange(len(given["indptr"]) - 1), np.diff(given["indptr"]))
+    equal = given["row_lower"] == given["row_upper"]
+    # Rows of MPAX are equations, or have a lower side: a row with two sides becomes two rows.
+    parts = [
+        (1.0, np.flatnonzero(equal), given["row_lower"]),
+        (1.0, np.flatnonzero(~equal & np.isfinite(given["row_lower"])), given["row_lower"]),
+        (-1.0, np.flatnonzero(~equal & np.isfinite(given["row_upper"])), -given["row_upper"]),
+    ]
+
+    def rows(*chosen: tuple[float, Any, Any]) -> tuple[Any, Any]:
+        """Return the matrix and the right-hand sides of some rows."""
+        numbers, places, before = [np.zeros(0)], [np.zeros((0, 2), np.int32)], 0
+        for sign, which, _ in chosen:
+            place = np.full(len(equal), -1)
+            place[which] = before + np.arange(len(which))
+            mine = place[row] >= 0
+            numbers.append(sign * data[mine])
+            places.append(np.column_stack((place[row[mine]], column[mine])).astype(np.int32))
+            before += len(which)
+        entries = jnp.asarray(np.concatenate(numbers)), jnp.asarray(np.concatenate(places))
+        return BCOO(entries, shape=(before, len(cost))), jnp.asarray(np.concatenate([side[w] for _, w, side in chosen]))
+
+    program = create_lp(jnp.asarray(cost), *rows(parts[0]), *rows(*parts[1:]), jnp.asarray(lower), jnp.asarray(upper))
+    limit_s = settings.pop("time_limit", None)
+    steps = {} if limit_s is None else {"iteration_limit": int(min(max(PART / (len(data) + len(cost)), 200), MOST))}
+    solver = r2HPDHG(warm_start=True, **{"eps_abs": EXACT, "eps_rel": EXACT, **steps, **settings})
+    tell, began = begun(), time.monotonic()
+    solve = jax.jit(solver.optimize)
+    x, y, count = jnp.clip(jnp.zeros(len(cost)), lower, upper), jnp.zeros(sum(len(which) for _, which, _ in parts)), 0
+    while True:
+        found = solve(program, x, y)
+        x, y, count = found.primal_solution, found.dual_solution, count + int(found.iteration_count)
+        status = {2: "optimal", 3: "infeasible", 4: "unbounded", 6: "steps"}.get(int(found.termination_status), "error")
+        late = limit_s is not None and time.monotonic() - began > limit_s
+        if status != "steps" or late:
+            break
+    price, at = np.zeros(len(equal)), 0
+    for sign, which, _ in parts:
+        price[which] += sign * np.asarray(y)[at : at + len(which)]
+        at += len(which)
+    status = "late" if status == "steps" else status
+    device = str(jax.devices()[0].device_kind)
+    tell(status=status, steps=count, device=device, values=x.tolist(), prices=price.tolist())
+
+
 if __name__ == "__main__":
     if len(sys.argv) == 2:
-        print(json.dumps({"scip": scip_options, "cp-sat": cp_sat_options}[sys.argv[1]]()))
+        listed = {"scip": scip_options, "cp-sat": cp_sat_options, "mpax": mpax_options}
+        print(json.dumps(listed[sys.argv[1]]()))
     else:
-        {"scip": scip, "cp-sat": cp_sat}[sys.argv[1]](sys.argv[2], json.loads(sys.argv[3]))
+        {"scip": scip, "cp-sat": cp_sat, "mpax": mpax}[sys.argv[1]](sys.argv[2], json.loads(sys.argv[3]))

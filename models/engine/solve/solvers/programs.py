@@ -1,18 +1,25 @@
-"""SCIP (by PySCIPOpt) and OR-Tools' CP-SAT, each in its own process; if killed or interrupted, their bound is kept."""
+"""SCIP (by PySCIPOpt), OR-Tools' CP-SAT, and MPAX on JAX, each in a process of its own.
+
+If killed or interrupted, the bounds of the first two are kept. MPAX (Lu, Peng and Yang, MPAX: Mathematical programming
+in JAX, 2024) solves linear programs on whatever JAX finds: a card, or processors.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
 from schedgap.instances.arrays import Array
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.registry import Status
 from schedgap.models.engine.solve import files
 from schedgap.models.engine.solve.form import StandardForm
+from schedgap.models.engine.solve.session import proved
 from schedgap.models.engine.solve.solution import Solution, SolveOptions
 from schedgap.models.engine.solve.solvers.answer import SolverRun, absent
 from schedgap.models.engine.solve.solvers.whole import scaled, whole
@@ -104,6 +111,45 @@ def cp_sat(form: StandardForm, options: SolveOptions) -> Solution:
     return attempt.ended(
         status, last["status"], values, objective, None if status in ("infeasible", "error") else bound, last["nodes"]
     )
+
+
+def mpax(form: StandardForm, options: SolveOptions) -> Solution:
+    """Solve a linear program with MPAX's restarted Halpern PDHG; its prices prove a bound also before the optimum.
+
+    It has no seed, and JAX decides how many threads it takes.
+    """
+    if importlib.util.find_spec("mpax") is None:
+        raise absent("mpax", "pip install 'schedgap[gpu]'")
+    if form.integer.any():
+        raise NotApplicableError("mpax takes models without integer columns only")
+    attempt, sign, rows = SolverRun(form, options), -1.0 if form.maximise else 1.0, form.matrix.tocsr()
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model.npz"
+        sides = {name: getattr(form, name) for name in ("lower", "upper", "row_lower", "row_upper")}
+        entries = {name: getattr(rows, name) for name in ("indptr", "indices", "data")}
+        np.savez(model, cost=sign * form.cost, **sides, **entries)
+        settings = {"time_limit": options.time_limit_s, **options.own}
+        last, _ = attempt.program(model, settings, lambda number: number, lambda number: number)
+    if "failure" in last:
+        status, words = last["failure"]
+        return attempt.ended(status, words)
+    values, duals = np.array(last["values"]), sign * np.array(last["prices"])
+    optimal, finite = last["status"] == "optimal", np.isfinite(duals).all()
+    status = attempt.stopped(False) if last["status"] == "late" else LINEAR.get(last["status"], "error")
+    objective = float(form.cost @ values) + form.offset if optimal else None
+    bound = proved(form, objective, duals) if finite and status not in ("infeasible", "unbounded") else None
+    solution = attempt.ended(status, f"{last['status']} on {last['device']}", values if optimal else None)
+    return replace(
+        solution,
+        objective=objective,
+        bound=bound,
+        iterations=last["steps"],
+        row_duals=duals if bound is not None else None,
+        column_duals=form.cost - form.matrix.T @ duals if bound is not None else None,
+    )
+
+
+LINEAR: dict[str, Status] = {"optimal": "optimal", "infeasible": "infeasible", "unbounded": "unbounded"}
 
 
 def _most(form: StandardForm) -> Array:
