@@ -35,7 +35,7 @@ class HadarPacking(PackingRule):
         require((self.slot_s, self.slots) == own, "slots are not the instance's own")
         self.capacity, self.rates = self.gangs.capacity.tolist(), self.gangs.jobs.rates
         self.arrival = [min(a, self.slots) for a in self.gangs.arrival.tolist()]
-        self.worth = [up([*self.gangs.worth(j, self.slots), 0.0], self.unit) for j in range(len(self.jobs))]
+        self.worth = [up(np.append(self.gangs.worth(j, self.slots), 0.0), self.unit) for j in range(len(self.jobs))]
         for worth in self.worth:
             worth[-1] = NEVER if self.complete else 0
 
@@ -121,7 +121,7 @@ class HadarPacking(PackingRule):
         """Return the largest worth less payment of a job if it may use fractions of slots.
 
         At any price per unit of work, the slots up to an end cost at least the price of the work, less the largest
-        profit that each slot can make of that price.
+        profit that each slot can make of that price. :data:`PRICES` prices choose the ends that may be best.
         """
         since, need = self.arrival[j], self.work[j] * LESS
         own = [self.rates[j][types].min() * self.jobs[j]["gpus"] * self.slot_s for types in self.gangs.levels(j)]
@@ -131,18 +131,29 @@ class HadarPacking(PackingRule):
         cost, length = cost[:, begin], np.diff(begin, append=cost.shape[1])
         pairs = combinations(range(len(pace)), 2)
         each = np.concatenate([(cost[a] - cost[b]) / (pace[a] - pace[b]) for a, b in pairs])
-        each = np.unique(np.append(each[each > 0], DEAR / pace.max()))[:, None]
-        require(each.size * len(begin) < 5e7, f"prices are too many for job {j} and this plain program")
-        gain = np.max([each * p - c for p, c in zip(pace, cost, strict=True)], axis=0)
+        each = np.unique(np.append(each[each > 0], DEAR / pace.max()))
+        some = each[np.unique(np.linspace(0, len(each) - 1, PRICES).astype(np.int64))]
+        require(some.size * len(begin) < 5e7, f"prices are too many for job {j} and this plain program")
+
+        def gains(unit: Array, upto: int) -> Array:
+            return np.asarray(np.max([unit * p - c for p, c in zip(pace, cost[:, :upto], strict=True)], axis=0))
+
+        gain = gains(some[:, None], len(begin))
         after = np.cumsum(gain * length, axis=1)
-        least = np.clip((each * need * LOW - after).max(axis=0), 0.0, DEAR)
+        least = np.clip((some[:, None] * need * LOW - after).max(axis=0), 0.0, DEAR)
         most, best = np.maximum.reduceat(worth, begin) - least.astype(np.int64), NEVER
         for i in np.argsort(-most).tolist():
             if most[i] <= best:
                 break
             slots = np.arange(length[i])
-            least = (each * need * LOW - after[:, i : i + 1] + gain[:, i : i + 1] * slots).max(axis=0)[::-1]
-            paid = np.clip(least, 0.0, DEAR).astype(np.int64)
+            # The bound is concave in the price: the best of all prices is next to the best of some.
+            at = (some[:, None] * need * LOW - after[:, i : i + 1] + gain[:, i : i + 1] * slots).argmax(axis=0)
+            low, high = some[max(at.min() - 1, 0)], some[min(at.max() + 1, len(some) - 1)]
+            near = each[(each >= low) & (each <= high)][:, None]
+            require(near.size * (i + 1) < 5e7, f"prices are too many for job {j} and this plain program")
+            exact = gains(near, i + 1)
+            until = near * need * LOW - (exact * length[: i + 1]).sum(axis=1, keepdims=True)
+            paid = np.clip((until + exact[:, i:] * slots).max(axis=0)[::-1], 0.0, DEAR).astype(np.int64)
             best = max(best, int((worth[begin[i] : begin[i] + length[i]] - paid).max()))
         return best
 

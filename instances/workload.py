@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +64,13 @@ class Workload:
     def size(self) -> int:
         """Number of jobs."""
         return len(self.ids)
+
+    def of(self, jobs: Ints) -> Workload:
+        """Return the workload of the jobs with these indices."""
+        by_job = ("tenant", "arrival_s", "leave_s", "gpus", "work", "rates", "exchange_s", "weight")
+        own: dict[str, Any] = {name: getattr(self, name)[jobs] for name in by_job}
+        ids = tuple(self.ids[j] for j in jobs.tolist())
+        return replace(self, ids=ids, utilities=self.utilities.of(jobs), **own)
 
     def over_network(self) -> Array:
         """Return `exchange_s`; raise `UsageError` if it is not known of a job."""

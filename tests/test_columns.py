@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from schedgap.models.engine.columns import (
     Choice,
     Columns,
+    DescentOptions,
     Domain,
     Generated,
     GenerationOptions,
@@ -25,6 +26,7 @@ from schedgap.models.engine.columns import (
     PackingOptions,
     Priced,
     Windows,
+    descend,
     generate,
     lagrangian,
     statement,
@@ -190,6 +192,37 @@ def test_any_prices_bound(problem: Known, numbers: list[float]) -> None:
     best = problem.best()
     if best is not None:
         assert lagrangian(problem.domain, prices, problem(prices, problem.domain).most) >= best - 1e-9
+
+
+@given(problem=known(), numbers=st.lists(st.floats(0, 10), min_size=4, max_size=4))
+def test_a_descent_keeps_the_best_bound_with_its_prices_and_columns(problem: Known, numbers: list[float]) -> None:
+    """The bound holds, is that of its prices, and is no worse than where the descent began."""
+    start, domain = np.array(numbers[: len(problem.packing.capacity)]), problem.domain
+    found = descend(domain, problem, start, DescentOptions(rounds=20))
+    lp = problem.lp()
+    assert found.bound <= lagrangian(domain, start, problem(start, domain).most)
+    assert (found.prices >= 0).all()
+    assert found.bound == lagrangian(domain, found.prices, problem(found.prices, domain).most)
+    assert (np.bincount(found.columns.block, minlength=1) <= 1).all()
+    if lp is not None:
+        assert found.bound >= lp - 1e-6
+        profit = found.columns.profit(found.prices).sum()
+        assert found.bound == pytest.approx(profit + found.prices @ problem.packing.capacity)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_descent_for_many_blocks_is_near_the_lp(seed: int) -> None:
+    """With hundreds of blocks, the descent ends within 0.1 % of the optimum of all columns."""
+    rng = np.random.default_rng(seed)
+    listed = []
+    for block in range(300):
+        for _ in range(3):
+            rows = np.flatnonzero(rng.random(6) < 0.5)
+            listed.append((block, float(rng.uniform(1, 9)), rows, rng.integers(1, 4, len(rows)).astype(float)))
+    problem = Known.of(Packing(np.full(6, 200.0), 300, floor=0.0), Columns.of(6, listed))
+    found, lp = descend(problem.domain, problem, np.ones(6)), problem.lp()
+    assert lp is not None
+    assert lp - 1e-6 <= found.bound <= lp * 1.001
 
 
 @given(problem=known())

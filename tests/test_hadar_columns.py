@@ -19,10 +19,10 @@ from schedgap.instances.canonical import validate
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.views import hadar
 from schedgap.instances.views.hadar import HadarView
-from schedgap.models.engine.columns import Domain, Generated, GenerationOptions, Priced, generate
-from schedgap.models.engine.gangs import pricing
+from schedgap.models.engine.columns import Domain, Generated, GenerationOptions, Priced, generate, lagrangian
+from schedgap.models.engine.gangs import periods, pricing
 from schedgap.models.engine.gangs.copies import ForkedPricing
-from schedgap.models.engine.gangs.periods import ByPeriod
+from schedgap.models.engine.gangs.periods import ByPeriod, Sampled
 from schedgap.models.engine.gangs.pricing import GangPricing, Machine, machine
 from schedgap.models.engine.solve import Solution, SolveOptions
 from schedgap.models.engine.solve.session import Session
@@ -270,6 +270,34 @@ def test_slots_that_are_alike_are_priced_as_slots_that_differ(monkeypatch: pytes
         )
         assert found.most == pytest.approx(other.most, abs=1e-5)
         assert found.by_end[view.possible] == pytest.approx(other.by_end[view.possible], abs=1e-5)
+
+
+def test_samples_have_their_part_of_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample is as small as it may be while every gang still fits on one type."""
+    view = PAPERS.get("hadar").view(instances.load("gen/200jobs?servers_per_type=40"))
+    monkeypatch.setattr(periods, "SAMPLE", view.possible.size // 2)
+    half = periods.sample(view, seed=0)
+    assert (half.size, half.capacity.tolist()) == (view.possible.size // 2, (view.capacity // 2).tolist())
+    assert set(half.workload.ids) < set(view.workload.ids)
+    assert half.arrival.tolist() == [view.arrival[view.workload.ids.index(name)] for name in half.workload.ids]
+    monkeypatch.setattr(periods, "SAMPLE", 1)
+    least = periods.sample(view, seed=0)
+    assert (least.capacity >= view.workload.gpus.max()).all()
+    assert least.size < half.size
+
+
+def test_prices_from_a_sample_bound_all_jobs_about_as_well_as_a_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On 200 jobs, the bound is within 0.2 % of that of column generation, and its columns have one per job."""
+    view = PAPERS.get("hadar").view(instances.load("gen/200jobs"))
+    oracle = GangPricing(view)
+    exact = generate(oracle.anything, oracle)
+    monkeypatch.setattr(periods, "SAMPLE", 50)
+    by_period = Sampled(oracle, SolveOptions())
+    found = by_period.relax(None)
+    free = np.zeros(len(found.prices))
+    assert exact.value <= found.bound <= exact.bound * 1.002
+    assert found.bound < lagrangian(by_period.domain, free, by_period(free, by_period.domain).most)
+    assert len(set(found.columns.block.tolist())) == len(found.columns) <= view.size
 
 
 def test_fig1_is_solved_by_columns() -> None:

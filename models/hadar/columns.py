@@ -31,11 +31,10 @@ from schedgap.models.engine.columns import (
     solve_in_phases,
 )
 from schedgap.models.engine.columns import statement as master
-from schedgap.models.engine.gangs.periods import ByPeriod
+from schedgap.models.engine.gangs.periods import ByPeriod, Sampled
 from schedgap.models.engine.gangs.pricing import GangPricing
 from schedgap.models.engine.solve import SolveOptions
 from schedgap.models.hadar.common import somebody_rejected, too_large
-from schedgap.models.hadar.fluid import OverIntervals
 from schedgap.models.hadar.schedules import gang_schedules
 from schedgap.models.registry import SEEDED, Outcome, model, no_reason
 
@@ -49,9 +48,10 @@ With prices by slot, jobs are then also too long for the plain checker of certif
 """
 
 CELLS = 10_000_000
-"""Number of jobs times slots above which, under a time limit, the bound is that of a fluid over intervals.
+"""Number of jobs times slots above which, under a time limit, there is no master problem of all jobs.
 
-Prices by slot leave a gap of 0.35 % after a minute at 5 million, and take more than five minutes at 23 million.
+Prices then change by period, and come from a sample of the jobs and a descent for all of them. A master problem over
+slots leaves a gap of 0.35 % after a minute at 5 million, and takes more than five minutes at 23 million.
 """
 
 HOT, COLD = 0.0005, 0.0001
@@ -89,9 +89,9 @@ def columns(view: HadarView, options: SolveOptions, complete: bool = False, *, s
     """Solve P2 by branch and price, starting with column generation at smoothed prices.
 
     Prices move until bound and master agree up to the error of the grids of progress. Under a limit, prices change
-    by period if there are more than :data:`MANY` slots, and bound and prices come from a fluid over intervals if there
-    are more than :data:`CELLS` pairs of job and slot. Neither branches; the search then starts from lists of all jobs
-    ordered by their ends.
+    by period if there are more than :data:`MANY` slots or :data:`CELLS` pairs of job and slot; with that many pairs,
+    they come from a sample of the jobs and a descent for all of them. Neither branches; the search then starts from
+    lists of all jobs, ordered by their payoffs or ends.
 
     Parameters
     ----------
@@ -117,16 +117,17 @@ def columns(view: HadarView, options: SolveOptions, complete: bool = False, *, s
     pricing = GangPricing(view, complete)
     effort = PackingOptions(hot=HOT, cold=COLD)
     few = view.possible.size <= FEW or (options.time_limit_s is None and options.nodes is None)
-    fluid = None if few or view.size * view.slots <= CELLS else OverIntervals(view, complete, options)
-    periods = None if few or fluid or view.slots <= MANY else ByPeriod(pricing, options)
-    substitute = fluid or periods
+    substitute: Substitute | None = None
+    if not few and view.size * view.slots > CELLS:
+        substitute = Sampled(pricing, options)
+    elif not few and view.slots > MANY:
+        substitute = ByPeriod(pricing, options)
     options = options.limited(budget.left_s)
     answer = search(pricing, view.servers.gpu_type, effort, options, budget.wall_s, seeded, substitute)
     decision = answer.decision(lambda packed: decode(view, packed.columns))
     prices = answer.generated.prices
     if substitute:
-        evidence = fluid.tightest if fluid else periods
-        return Outcome(answer.solution, decision, substitute.by_slot(prices), evidence=evidence)
+        return Outcome(answer.solution, decision, substitute.by_slot(prices), evidence=substitute)
     return Outcome(answer.solution, decision, prices.reshape(-1, view.slots), answer.root)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -11,7 +11,6 @@ import pyomo.environ as pyo
 from schedgap.instances import clock
 from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.views.hadar import COMPLETE, FORKED, UTILITY, HadarView
-from schedgap.models.engine.columns import Generated
 from schedgap.models.engine.fluid.intervals import (
     NOBODY,
     Fluid,
@@ -167,32 +166,6 @@ def relaxed(view: HadarView, run: FluidGangs, must: bool, options: SolveOptions)
     """Run column generation over intervals, and halve the intervals where that can tighten the bound."""
     edges = first_edges(run, float(view.slots), whole=True)
     return tightest(partial(posed, view, run, must), edges, True, options)
-
-
-class OverIntervals:
-    """The fluid relaxation over intervals, in place of the relaxation over slots.
-
-    :meth:`relax` sets `tightest`, its result. At least one job must be able to complete.
-    """
-
-    tightest: Tightest
-
-    def __init__(self, view: HadarView, complete: bool, options: SolveOptions) -> None:
-        self.view, self.must, self.options = view, complete, options
-
-    def relax(self, time_limit_s: float | None) -> Generated:
-        """Return the result of column generation over intervals within the time limit."""
-        options = replace(self.options, time_limit_s=time_limit_s)
-        self.tightest = relaxed(self.view, gangs(self.view), self.must, options)
-        return self.tightest.generated
-
-    def by_slot(self, prices: Array) -> Array:
-        """Convert prices of all GPUs of a type by interval to prices of one GPU by slot, ``(k, T)``."""
-        edges, view = self.tightest.pricing.edges.astype(np.int64), self.view
-        per_gpu = prices.reshape(-1, len(edges) - 1) / np.maximum(view.capacity, 1)[:, None]
-        by_slot = np.zeros((len(view.capacity), view.slots))
-        by_slot[:, edges[0] : edges[-1]] = np.repeat(per_gpu, np.diff(edges), axis=1)
-        return by_slot
 
 
 def bound(view: HadarView, options: SolveOptions, complete: bool = False, forks: bool = False) -> Outcome:

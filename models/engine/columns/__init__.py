@@ -13,6 +13,7 @@ here:
   :math:`\sum_i C_i k_i + \sum_b \max(0, \max_c v_c - k u_c)`, valid at any prices;
 - :class:`Windows` sum the capacity rows of consecutive slots in the first master and are split where that matters. Once
   a master has moved to a second domain, it also gets the rows of single capacities that its optimum violates;
+- :func:`descend` finds prices without a master, by subgradient descent, where blocks are too many for one;
 - :class:`Domain` holds branching decisions: when blocks end, which only changes the table of column values, and how
   much of a capacity they use. :class:`BranchAndPrice` is branch and bound over domains; its nodes share columns. At the
   prices of a node, reduced-cost fixing excludes further ends;
@@ -28,6 +29,7 @@ here:
 
 from schedgap.models.engine.columns.branching import Branch, BranchAndPrice, Close
 from schedgap.models.engine.columns.covers import Covers
+from schedgap.models.engine.columns.descent import DescentOptions, descend
 from schedgap.models.engine.columns.diving import Dive
 from schedgap.models.engine.columns.domain import Domain, Use, children
 from schedgap.models.engine.columns.generation import (
@@ -47,8 +49,8 @@ from schedgap.models.engine.columns.phases import PackingAnswer, PackingProblem,
 from schedgap.models.engine.columns.windows import Windows
 
 __all__ = [
-    "Branch", "BranchAndPrice", "Choice", "Close", "Columns", "Covers", "Dive", "Domain", "Generated",
-    "GenerationOptions", "Insert", "Inserting", "Knapsacks", "Master", "Oracle", "Packed", "Packer", "Packing",
-    "PackingAnswer", "PackingOptions", "PackingProblem", "Price", "Priced", "Relaxation", "Start", "Use", "Windows",
-    "children", "choose", "generate", "lagrangian", "solve_in_phases", "statement",
+    "Branch", "BranchAndPrice", "Choice", "Close", "Columns", "Covers", "DescentOptions", "Dive", "Domain",
+    "Generated", "GenerationOptions", "Insert", "Inserting", "Knapsacks", "Master", "Oracle", "Packed", "Packer",
+    "Packing", "PackingAnswer", "PackingOptions", "PackingProblem", "Price", "Priced", "Relaxation", "Start", "Use",
+    "Windows", "children", "choose", "descend", "generate", "lagrangian", "solve_in_phases", "statement",
 ]  # fmt: skip

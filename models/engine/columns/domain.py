@@ -79,6 +79,8 @@ class Domain:
     def worth(self) -> Array:
         """``(blocks, ends)`` values of columns in this domain, by their ends; ``-inf`` after `last`."""
         ends = np.arange(self.ends)
+        if self.packing.worth is not None and not self.first.any() and (self.last >= self.ends - 1).all():
+            return self.packing.worth  # no decision: a copy for each job and end would take gigabytes
         counted = np.take_along_axis(self.packing.worth_by_end, np.maximum(ends, self.first[:, None]), axis=1)
         return np.where(ends <= self.last[:, None], counted, -np.inf)
 

@@ -3,6 +3,11 @@
 Any prices prove a bound. If prices are equal in all slots of a period, these slots are alike to a job: the time that
 pricing takes hardly grows with the number of slots (:mod:`schedgap.models.engine.gangs._kernels`), and the master has
 one row per period and type. Periods are short at times when the end of a job matters.
+
+With tens of thousands of jobs, the master is too slow even so. A sample of one job in m, on 1/m of the GPUs of each
+type, has about the same prices as all jobs, and column generation soon finds them;
+:func:`schedgap.models.engine.columns.descend` then improves them for all jobs, without a master. The bound is that of
+all jobs: the sample only chooses where the descent begins.
 """
 
 from __future__ import annotations
@@ -12,9 +17,11 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
+from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.hadar import HadarView
 from schedgap.models.engine.columns import (
+    DescentOptions,
     Domain,
     Generated,
     GenerationOptions,
@@ -22,6 +29,7 @@ from schedgap.models.engine.columns import (
     Packing,
     Price,
     Priced,
+    descend,
     generate,
 )
 from schedgap.models.engine.gangs.pricing import GangPricing
@@ -36,6 +44,12 @@ EVEN = 0.2
 
 CLOSE = 3e-4
 """Relative difference between bound and master at which column generation stops."""
+
+SAMPLE = 2_000
+"""Number of jobs in a sample: column generation prices them in seconds."""
+
+FIRST = 0.3
+"""Largest share of the time for the sample."""
 
 
 def periods(view: HadarView, worth: Array, number: int) -> Ints:
@@ -55,12 +69,24 @@ def periods(view: HadarView, worth: Array, number: int) -> Ints:
 
 
 class ByPeriod(Oracle):
-    """The pricing oracle with one price per type and period: row ``r·K + i`` is type r in period i."""
+    """The pricing oracle with one price per type and period: row ``r·K + i`` is type r in period i.
 
-    def __init__(self, pricing: GangPricing, options: SolveOptions, number: int = NUMBER) -> None:
+    Parameters
+    ----------
+    pricing
+        The oracle with prices by slot.
+    options
+        Seed and threads of the master's solver.
+    number, edges
+        Largest number of periods, or their edges.
+    """
+
+    def __init__(
+        self, pricing: GangPricing, options: SolveOptions, number: int = NUMBER, edges: Ints | None = None
+    ) -> None:
         self.pricing, self.options = pricing, options
         view, must = pricing.view, pricing.packing.cover
-        self.edges = periods(view, pricing.worth, number)
+        self.edges = periods(view, pricing.worth, number) if edges is None else edges
         self.length, types = np.diff(self.edges), len(view.capacity)
         count = len(self.length)
         capacity = (view.capacity[:, None] * self.length).ravel().astype(float)
@@ -91,3 +117,35 @@ class ByPeriod(Oracle):
     def relax(self, time_limit_s: float | None) -> Generated:
         """Run column generation over periods."""
         return generate(self.domain, self, GenerationOptions(CLOSE, time_limit_s=time_limit_s), self.options)
+
+
+class Sampled(ByPeriod):
+    """Prices by period for very many jobs: those of a sample, improved by descent for all jobs."""
+
+    def relax(self, time_limit_s: float | None) -> Generated:
+        """Return the bound, its prices, and the best column of each job at these prices."""
+        budget, must = clock.Budget(time_limit_s), self.packing.cover
+        few = ByPeriod(GangPricing(sample(self.pricing.view, self.options.seed), must), self.options, edges=self.edges)
+        first = few.relax(None if time_limit_s is None else FIRST * time_limit_s)
+        left = None if time_limit_s is None else max(budget.left_s, 0.1)
+        return descend(self.domain, self.rough, first.prices, DescentOptions(time_limit_s=left))
+
+
+def sample(view: HadarView, seed: int) -> HadarView:
+    """Return about :data:`SAMPLE` random jobs on as large a part of the GPUs of each type.
+
+    Every gang still fits on the GPUs of any one type. The view is for prices only: its servers are those of all jobs.
+    At least one job must be able to complete.
+    """
+    there, possible = view.capacity[view.capacity > 0], view.possible
+    largest = int(view.workload.gpus[possible].max())
+    parts = max(min(possible.size // SAMPLE, int(there.min()) // largest), 1)
+    jobs = np.sort(np.random.default_rng(seed).permutation(possible)[: -(-possible.size // parts)])
+    return replace(
+        view,
+        workload=view.workload.of(jobs),
+        arrival=view.arrival[jobs],
+        utilities=view.utilities.of(jobs),
+        capacity=view.capacity // parts,
+        hopeless=(None,) * len(jobs),
+    )
