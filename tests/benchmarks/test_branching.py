@@ -122,7 +122,7 @@ GOALS = [
     *(Goal("gen/200jobs", f"synergy.{name}", 0.01, 60) for name in ("servers", "servers.queue")),
     Goal("gen/hadar-480", "hadar.p2.columns", 0.02, 60),
     Goal("gen/2000jobs", "hadar.p2.columns", 0.0005, 22),
-    Goal(HUGE, "hadar.p2.columns", 0.01, 600, most_mb=8000),
+    Goal(HUGE, "hadar.p2.columns", 0.003, 600, most_mb=8000),
 ]
 
 
