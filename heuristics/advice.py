@@ -23,8 +23,11 @@ keeps it, the proof of Theorem 2 holds, and the ratio is* :math:`2 \alpha / a`, 
 *What does not follow.* Steps are integers. And small steps are not enough: ``hadar.advised`` plans all jobs anew in
 each round, knows only schedules that start now, and charges the price of the round for all rounds. Without preemption,
 that alone refutes the ratio (:mod:`schedgap.heuristics.hadar.duality`). Prices of Zhou and of the admission example
-begin at 0. Their :math:`p + 1` has the slope above, so that each unit that is consumed must be worth at least 1, which
-the admission example does not assume; its first job pays nothing, and no ratio holds. So rows state none.
+begin at 0, and their :math:`p + 1` has the slope above. Zhou assumes that each unit consumed is worth at least 1, and
+that jobs are small. If they take at most :math:`a / \log \lambda` of a server, each step raises D by at most
+:math:`2 \log \lambda / a` times the job's weight. But Theorem 3 itself may fail, so rows state this ratio only where
+the dual solution of the run shows it. The admission example assumes neither; its first job pays nothing, and no ratio
+holds. Rows of ``hadar.advised`` and ``admission.advised`` state none.
 
 For an integer step, what matters is the price *before* it, and a job that fills an idle server would never see the
 prediction. So ``before`` and ``after`` are told apart: the prediction may apply as soon as the *next* unit would reach

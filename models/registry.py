@@ -200,11 +200,12 @@ def oracle(model: str, view: Any, options: SolveOptions | None = None) -> Any:
 
 
 def shadow_prices(model: str, view: Any, options: SolveOptions | None = None) -> NDArray[np.float64]:
-    """Return the prices that prove a model's bound, in the shape of :attr:`Outcome.prices`.
+    """Return the prices that prove a model's bound before it branches, in the shape of :attr:`Outcome.prices`.
 
-    Raise `NotApplicableError` if it finds none.
+    A search for better decisions would cost its whole limit, and change no price. Raise `NotApplicableError` if the
+    model finds none.
     """
-    prices = MODELS.get(model).run(view, options).prices
+    prices = MODELS.get(model).run(view, replace(options or SolveOptions(), nodes=0)).prices
     if prices is None:
         raise NotApplicableError(f"{model} found no prices")
     return prices

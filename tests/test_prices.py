@@ -39,9 +39,21 @@ from schedgap.instances.random_instances.hadar import linear
 from schedgap.instances.registry import PAPERS
 from schedgap.instances.schema import Instance
 from schedgap.instances.views.hadar import HadarSchedule
+from schedgap.models.engine.solve import SolveOptions
 
 PROOF = "hadar.online?mode=incremental&payoff=lifetime"
 FIG1 = "paper/hadar-fig1"
+TRUSTS_NOBODY = {
+    "hadar.advised": "hadar.online?payoff=lifetime",
+    "admission.advised": "admission.online",
+    "zhou.ps.advised": "zhou.ps.amaxweight",
+    "zhou.ra.advised": "zhou.ra.amaxweight",
+}
+"""Methods with advice, and what they do without trust."""
+
+LIMITS = ((60.0, None), (9.0, 3))
+"""Limits of a search, in seconds and nodes."""
+
 POSTING = ("hadar.online", "admission.online", "zhou.ps.amaxweight", "zhou.ra.amaxweight")
 
 
@@ -264,7 +276,15 @@ def test_predicted_prices_are_followed_while_most_is_sold() -> None:
     assert prices[2:9] == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize(("method", "reference"), [("hadar.advised", FIG1), ("admission.advised", "paper/walkthrough")])
+@pytest.mark.parametrize(
+    ("method", "reference"),
+    [
+        ("hadar.advised", FIG1),
+        ("admission.advised", "paper/walkthrough"),
+        ("zhou.ps.advised", "gen/20jobs?slot_s=3600&jobs=8"),
+        ("zhou.ra.advised", "gen/20jobs?slot_s=3600&jobs=8"),
+    ],
+)
 @pytest.mark.parametrize("settings", ["", "?trust=0", "?trust=1", "?trust=0.9&noise=1", "?noise=garbage"])
 def test_algorithms_with_advice_keep_all_rules(method: str, reference: str, settings: str) -> None:
     instance, spec = sg.load(reference), HEURISTICS.get(method + settings)
@@ -272,8 +292,9 @@ def test_algorithms_with_advice_keep_all_rules(method: str, reference: str, sett
     verdict = judge(instance, decision, spec.problem, spec.claims)
     assert not verdict.violations
     assert verdict.objective
+    assert spec.problem == HEURISTICS.get(TRUSTS_NOBODY[method]).problem
     if settings == "?trust=0":
-        plain = HEURISTICS.get({"hadar.advised": "hadar.online?payoff=lifetime"}.get(method, "admission.online"))
+        plain = HEURISTICS.get(TRUSTS_NOBODY[method])
         again = judge(instance, plain.decide(instance), spec.problem).objective
         assert verdict.objective == pytest.approx(again)
 
@@ -286,6 +307,37 @@ def test_advice_may_come_from_another_draw() -> None:
         spec.decide(sg.load(FIG1), 0, models.oracle, models.shadow_prices)
     with pytest.raises(UsageError, match=r"models\.shadow_prices"):
         HEURISTICS.get("hadar.advised").decide(instance)
+
+
+def test_advice_is_found_without_a_search() -> None:
+    """Predicted prices are those before branching, so that time limits and busy machines do not change them."""
+    view = PAPERS.get("hadar").view(sg.load("gen/20jobs?slot_s=3600&jobs=10"))
+    asked = [models.shadow_prices("hadar.p2.columns", view, SolveOptions(time_limit_s=s, nodes=n)) for s, n in LIMITS]
+    assert all((prices == asked[0]).all() for prices in asked)
+
+
+@pytest.mark.parametrize("trust", [0.0, 0.5, 0.9, 1.0])
+def test_zhou_states_a_ratio_with_advice_where_the_dual_shows_it(trust: float) -> None:
+    """Where it is stated, the optimum is within it, whatever was predicted."""
+    spec, told = HEURISTICS.get(f"zhou.ra.advised?trust={trust}&noise=garbage"), 0
+    for seed in range(4):
+        roomy = random_zhou.draw_roomy(np.random.default_rng(seed))
+        decision = spec.decide(roomy, seed, models.oracle, models.shadow_prices)
+        view = PAPERS.get("zhou").view(roomy)
+        assert spec.shown is not None
+        stated = spec.shown(view, decision)
+        if trust == 1.0 or not view.of("zhou.ra").meets_assumptions.all():
+            assert stated is None
+        elif stated is not None and stated.factor:
+            assert stated.factor == pytest.approx(view.of("zhou.ra").gamma / (1 - trust))
+            assert ("1 − trust" in stated.text) is (trust > 0)
+            most = models.get("zhou.ra.dual").solve(roomy).bound
+            got = judge(roomy, decision, spec.problem).objective
+            assert most is not None
+            assert got is not None
+            assert most <= stated.factor * got
+            told += 1
+    assert told == 0 if trust == 1.0 else told > 0
 
 
 def test_algorithms_with_advice_run_only_by_their_names() -> None:

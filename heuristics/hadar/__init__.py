@@ -33,7 +33,7 @@ from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.instances.errors import UsageError
 from schedgap.instances.parameters import Parameter, passing
 from schedgap.instances.registry import PAPERS
-from schedgap.instances.views.hadar import BETA, FORKED, HadarSchedule, HadarView
+from schedgap.instances.views.hadar import BETA, FORKED, UTILITY, HadarSchedule, HadarView
 
 PARAMETERS = (
     Parameter(
@@ -138,6 +138,7 @@ simulated(
 
 @heuristic(
     "hadar.advised",
+    problem=UTILITY.id,
     kind="baseline",
     source="Hadar, Algorithms 1 and 2, with predicted prices (not in the paper)",
     parameters=PREDICTED,

@@ -8,12 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
+
+from schedgap.heuristics.advice import PARAMETERS as PREDICTED
+from schedgap.heuristics.advice import Advice, blurred, predicted
 from schedgap.heuristics.duals import PriceRun
-from schedgap.heuristics.registry import Guarantee, heuristic
+from schedgap.heuristics.registry import Context, Guarantee, heuristic
 from schedgap.heuristics.zhou import baselines, batches, duality
 from schedgap.heuristics.zhou.batches import Way
+from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.parameters import Parameter, passing
-from schedgap.instances.views.zhou import ARCHITECTURES, RESTARTS, Architecture, ZhouSchedule
+from schedgap.instances.registry import PAPERS
+from schedgap.instances.views.zhou import ARCHITECTURES, RESTARTS, Architecture, ZhouSchedule, ZhouView
 
 
 def _planned(decide: Callable[[Architecture, Way], ZhouSchedule]) -> Callable[..., ZhouSchedule]:
@@ -172,3 +178,48 @@ for _name, _problem, _decide, _source, _parameters in (
     ("tiresias", "preemptive", baselines.tiresias, "Zhou et al. §7: Tiresias (Gu et al., NSDI 2019)", (RESTART, KNOW)),
 ):
     _register(_name, _problem, "baseline", _decide, _source, _parameters)
+
+
+def _advised(arch: str) -> None:
+    """Register A_maxweight with predicted prices for an architecture."""
+
+    def run(
+        view: ZhouView, context: Context, *, trust: float = 0.5, noise: float | str = 0.0, of: str = "same"
+    ) -> ZhouSchedule:
+        """Schedule by τ as A_maxweight does, at prices that follow those of column generation for (8) or (17).
+
+        :mod:`schedgap.heuristics.advice` has the price function. Rows state the ratio 2 log λ / (1 − trust) where all
+        jobs meet the assumptions of Theorem 3 and the prices (11) of what is in use at the end show it, whatever was
+        predicted.
+        """
+        a = view.architectures[arch]
+        found = predicted(view, context, f"zhou.{arch}.columns.maxweight", of, PAPERS.get("zhou"))
+        slots, by_class = a.deadline - 1, found.reshape(-1, len(a.machines.resources), found.shape[-1])
+        if len(by_class) != a.classes.size:
+            raise NotApplicableError("the other draw has servers of other kinds")
+        known = np.zeros((*by_class.shape[:2], slots))
+        known[:, :, : by_class.shape[2]] = by_class[:, :, :slots]
+        least, most = np.full_like(known, 1e-3), np.full_like(known, max(a.price_base - 1.0, 2e-3))
+        told = blurred(known, noise, context, least, most)
+        return batches.follow_advice(a, Advice(1.0 + told[a.machines.kind], trust))
+
+    def shown(
+        view: ZhouView, schedule: ZhouSchedule, *, trust: float = 0.5, noise: float | str = 0.0, of: str = "same"
+    ) -> Guarantee | None:
+        return duality.shown(view.architectures[arch], schedule, trust=trust)
+
+    heuristic(
+        f"zhou.{arch}.advised",
+        problem=f"zhou.{arch}.weight",
+        kind="baseline",
+        source="Zhou et al., Algorithms 3 to 7, with predicted prices (not in the paper)",
+        skip=lambda view: view.architectures[arch].reason,
+        too_large=lambda view: _too_large(view.architectures[arch]),
+        parameters=PREDICTED,
+        by_name=True,
+        shown=shown,
+    )(run)
+
+
+for _arch in ARCHITECTURES:
+    _advised(_arch)

@@ -33,14 +33,15 @@ total capacity of each resource allows (a fractional knapsack with the smallest 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from schedgap.heuristics.advice import Advice
 from schedgap.heuristics.registry import Guarantee
-from schedgap.instances.arrays import ROUNDING, Ints
+from schedgap.instances.arrays import ROUNDING, Array, Ints
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.moldable import FoundRun, Ledger, RunOptions, runs_of
 from schedgap.instances.views.zhou import Architecture, ZhouSchedule
@@ -115,10 +116,13 @@ class Way:
         return len(plans) if rounds is None or (whole and self.alpha == "scheduled") else rounds
 
 
-def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Plan:
+def a_maxweight(
+    a: Architecture, jobs: Iterable[int], tau: int, way: Way, posted: Callable[[Array, Ints], Array] | None = None
+) -> Plan:
     """Plan waiting jobs by descending weight in an empty window of τ slots (Algorithm 3); return the chosen runs.
 
-    The first slot of the window has number 0.
+    The first slot of the window has number 0. ``posted(used, servers)`` returns the prices of servers by what is in
+    use ``(servers, R, slots)``, by default (11); that of an empty server is 0.
     """
     columns, options = tau if way.inclusive else tau - 1, way.options(a)
     waiting = sorted(jobs, key=lambda j: (-a.weight[j], j))
@@ -132,7 +136,7 @@ def a_maxweight(a: Architecture, jobs: Iterable[int], tau: int, way: Way) -> Pla
         if run:
             touched = ledger.book(run)
             used = a.machines.capacity[touched, :, None] - ledger.free[touched]
-            ledger.post(a.prices(used, touched), touched)
+            ledger.post((posted or a.prices)(used, touched), touched)
             plan.append((job, run))
     return plan
 
@@ -198,6 +202,18 @@ def online(a: Architecture, way: Way) -> ZhouSchedule:
 def maxweight(a: Architecture, way: Way) -> ZhouSchedule:
     """Return the schedule by τ of A_maxweight, as if all jobs were available from slot 1 on."""
     return ZhouSchedule(**vars(runs_of(a_maxweight(a.believed(way.f), range(a.size), a.deadline, way), 1)))
+
+
+def follow_advice(a: Architecture, advice: Advice) -> ZhouSchedule:
+    """Return the schedule by τ of A_maxweight at prices that follow predicted ones, ``(h, R, τ − 1)`` and 1 more."""
+
+    def posted(used: Array, servers: Ints) -> Array:
+        capacity = a.machines.capacity[servers, :, None]
+        share = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0).clip(0.0, 1.0)
+        there, one = replace(advice, predicted=advice.predicted[servers]), np.ones_like(share)
+        return there.price(share, share, one, a.price_base * one) - 1.0
+
+    return ZhouSchedule(**vars(runs_of(a_maxweight(a, range(a.size), a.deadline, Way(), posted), 1)))
 
 
 def mincost(a: Architecture, way: Way) -> ZhouSchedule:

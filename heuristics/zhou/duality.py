@@ -96,16 +96,17 @@ def dual_objective(a: Architecture, used: Array) -> float:
     return float(payoffs + (price * a.machines.capacity[:, :, None]).sum()) * (1 + ROUNDING)
 
 
-def shown(a: Architecture, schedule: ZhouSchedule, *, f: float = 1.0) -> Guarantee | None:
+def shown(a: Architecture, schedule: ZhouSchedule, *, f: float = 1.0, trust: float = 0.0) -> Guarantee | None:
     """Return the ratio ``2 log λ`` of Theorem 3 if the dual shows it, or what it shows instead.
 
-    It is ``None`` unless all jobs meet the theorem's assumptions as printed, with the F for which `f` takes it.
+    It is ``None`` unless all jobs meet the theorem's assumptions as printed, with the F for which `f` takes it. With
+    `trust` in predicted prices, the ratio is ``2 log λ / (1 − trust)`` (:mod:`schedgap.heuristics.advice`).
     """
     a = a.believed(f)
-    if not a.meets_assumptions.all():
+    if trust == 1.0 or not a.meets_assumptions.all():
         return None
-    reached = float(a.weight[schedule.job].sum())
+    reached, ratio = float(a.weight[schedule.job].sum()), a.gamma / (1.0 - trust)
     most = dual_objective(a, loads(a, schedule))
-    if most <= a.gamma * reached:
-        return Guarantee(f"2 log λ = {a.gamma:.1f}", a.gamma)
+    if most <= ratio * reached:
+        return Guarantee(f"2 log λ{'/(1 − trust)' if trust else ''} = {ratio:.1f}", ratio)
     return Guarantee(f"none shown: dual {most / reached:.3g} P" if reached else "none shown: no job completes")
