@@ -13,9 +13,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from .basics import DEAR, LESS, MORE, NEVER, STRETCH, Array, Data, require, up
+from .basics import DEAR, LESS, MORE, NEVER, STRETCH, Array, Data, require, total, up
 from .fluid import READS, Fleet, completion, last_end, percentile, seconds
 from .reading.synergy import rounds_of
+from .rounds import over_rounds
 from .rules import register
 
 MOST_CELLS = 10_000_000
@@ -270,6 +271,13 @@ def most_worth(need: Array, worth: Array, jobs: Array, room: Array, prices: Arra
     return most(0, room)
 
 
+def held_for_rounds(data: Data, proof: Data) -> tuple[int, Fraction]:
+    """Return a bound on the mean completion time, from the arrival, of jobs that hold what they have for rounds."""
+    fleet = SensitiveFleet(data, proof)
+    time_s = over_rounds(fleet, proof) * Fraction(proof["slot_s"])
+    return -1, (time_s - total(fleet.arrived_s)) / len(fleet.start)
+
+
 register("synergy.queue", progress, reads=("slot_s", "prices"))
 for name in ("free", "ideal", "oracle"):
     register(f"synergy.{name}", progress, reads=("slot_s", "prices", "round"))
@@ -278,3 +286,4 @@ register("synergy.round", on_servers, reads=("slot_s", "charges", "steps"))
 register("synergy.placement", placement, reads=("slot_s", "prices", "round", "held", "worth"))
 for name, bound in {"makespan": last_end, "run": completion, "p99": percentile}.items():
     register(f"synergy.{name}", partial(seconds, SensitiveFleet, bound), READS[bound], simulated=True)
+register("synergy.run", held_for_rounds, ("slot_s", "prices"), given="rounds")

@@ -31,7 +31,7 @@ def spoiled(proof: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 -- one li
         return proof | {"base": proof["base"] / 2}
     if "charges" in proof:
         return proof | {"charges": [proof["charges"][0] + round(9 / proof["unit"]), *proof["charges"][1:]]}
-    if "slots" in proof or "edges" in proof:
+    if proof.keys() & {"slots", "edges", "rounds"}:
         return proof | {"prices": [[0 for _ in prices] for prices in proof["prices"]]}
     if "pools" in proof:
         return proof | {"pools": [pool | {"parts": [0 for _ in pool["parts"]]} for pool in proof["pools"]]}

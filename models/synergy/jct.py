@@ -17,7 +17,7 @@ from schedgap.models.engine.fluid.single_machine import INTERVALS, FluidJobs, Wa
 from schedgap.models.engine.solve import SolveOptions, counted
 from schedgap.models.registry import Outcome, model
 from schedgap.models.simulated import bounds_simulations
-from schedgap.models.synergy.configurations import capacity, configurations, fitting, units
+from schedgap.models.synergy.configurations import Configurations, capacity, configurations, fitting, units
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class ConfiguredJobs(FluidJobs):
     A job runs in one *configuration* of CPUs and memory on a GPU type at a time; the resources are the GPUs, CPUs and
     memory of each type. `work` ``(n,)`` is in iterations. The configurations of each kind of job begin at `first`
     ``(K,)``, and `kind` ``(n,)`` is the kind of each job. A configuration has a `rate` ``(q,)``; in it, one iteration
-    per second takes the fraction `use` ``(q, d)`` of each resource.
+    per second takes the fraction `use` ``(q, d)`` of each resource. `held` are the configurations themselves.
     """
 
     work: Array
@@ -35,6 +35,7 @@ class ConfiguredJobs(FluidJobs):
     first: Ints
     use: Array
     rate: Array
+    held: Configurations
 
     @property
     def ways(self) -> Ways:
@@ -78,6 +79,7 @@ def run_of(view: SynergyView) -> ConfiguredJobs:
         first=first,
         use=part / held.rate[:, None],
         rate=held.rate,
+        held=held,
     )
 
 

@@ -14,6 +14,7 @@ from schedgap.models.provers.fluid import SECONDS, mean, normalised, percentile
 from schedgap.models.provers.registry import PROVERS, Content, ProverSpec
 from schedgap.models.provers.rounding import duals, listed, unit_of, whole
 from schedgap.models.registry import Outcome
+from schedgap.models.synergy.columns import RoundPrices
 from schedgap.models.synergy.configurations import capacity, units
 from schedgap.models.synergy.ideal import round_form
 from schedgap.models.synergy.jct import run_of
@@ -65,11 +66,25 @@ def of_rounds(view: synergy.SynergyView) -> Array:
     return capacity(view).ravel()
 
 
+def by_rounds(view: synergy.SynergyView, prices: Array) -> Content:
+    """Return prices ``(d, T)`` of present resources for a certificate; rounds of equal prices share a column."""
+    there = of_rounds(view)
+    per_unit = np.zeros((len(there), prices.shape[1]))
+    per_unit[there > 0] = prices / there[there > 0][:, None]
+    unit = unit_of(float((per_unit * there[:, None]).sum()))
+    rounded = whole(per_unit, unit)
+    first = np.append(True, (np.diff(rounded, axis=1) != 0).any(axis=0))
+    edges = [*np.flatnonzero(first).tolist(), prices.shape[1]]
+    return {"unit": unit, "slot_s": view.slot_s, "prices": listed(rounded[:, first]), "rounds": edges}
+
+
 def mean_of_run(view: synergy.SynergyView, outcome: Outcome, options: SolveOptions) -> Content | None:
     """Return multipliers that prove a bound on the mean completion time, with intervals in rounds instead of seconds.
 
     Prices are per round of all of a resource and count completion times in rounds, so they are the same.
     """
+    if isinstance(outcome.evidence, RoundPrices):
+        return by_rounds(view, outcome.evidence.prices)
     content = mean(view, outcome, options, there=of_rounds)
     if content is not None and "edges" in content:
         content["edges"] = [edge / view.slot_s for edge in content["edges"]]

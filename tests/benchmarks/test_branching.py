@@ -120,6 +120,7 @@ GOALS = [
     *(Goal(f"gen/zhou-{arch}", f"zhou.{arch}.columns", 0.03, 120) for arch in ("ps", "ra")),
     *(Goal("gen/200jobs", f"zhou.{arch}.interrupted", 0.05, 60) for arch in ("ps", "ra")),
     *(Goal("gen/200jobs", f"synergy.{name}", 0.01, 60) for name in ("servers", "servers.queue")),
+    Goal("gen/200jobs", "synergy.columns", 0.03, 60),
     Goal("gen/hadar-480", "hadar.p2.columns", 0.02, 60),
     Goal("gen/2000jobs", "hadar.p2.columns", 0.0005, 22),
     Goal(HUGE, "hadar.p2.columns", 0.003, 600, most_mb=8000),
