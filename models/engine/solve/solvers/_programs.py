@@ -9,6 +9,7 @@ minimised. Without a file, it lists the solver's parameters.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -151,12 +152,17 @@ def cp_sat(path: str, settings: dict[str, Any]) -> None:
 EXACT = 1e-9
 """Tolerance of MPAX: at its own, 1e-4, capacity is exceeded by more than checkers allow."""
 
-PART, MOST = 4_000_000_000, 100_000
+PART, MOST = 4_000_000_000, 20_000
 """Multiplications of MPAX between looks at the clock, if there is a time limit, and the most steps in between."""
+
+
+CODES = {1: "steps", 2: "optimal", 3: "infeasible", 4: "unbounded", 6: "steps"}
+"""What MPAX's codes of termination mean; without one, its loop has taken all steps."""
 
 
 def mpax(path: str, settings: dict[str, Any]) -> None:
     """Solve the linear program in an ``.npz`` file; print values and prices of rows, also without an optimum."""
+    os.environ["JAX_TRACEBACK_FILTERING"] = "off"  # otherwise an error ends in a remark on JAX, not in its words
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -201,7 +207,7 @@ def mpax(path: str, settings: dict[str, Any]) -> None:
     while True:
         found = solve(program, x, y)
         x, y, count = found.primal_solution, found.dual_solution, count + int(found.iteration_count)
-        status = {2: "optimal", 3: "infeasible", 4: "unbounded", 6: "steps"}.get(int(found.termination_status), "error")
+        status = CODES.get(int(found.termination_status), "error")
         late = limit_s is not None and time.monotonic() - began > limit_s
         if status != "steps" or late:
             break
