@@ -197,7 +197,7 @@ def test_the_checker_refuses_what_was_changed(method: str, change: Callable[...,
 
 
 @pytest.mark.parametrize("complete", ["", ".complete"])
-@pytest.mark.parametrize("limit", ["MANY", "CELLS"])
+@pytest.mark.parametrize("limit", ["MANY", "JOBS"])
 def test_a_bound_over_periods_in_place_of_slots_is_proved(
     complete: str, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,7 +209,7 @@ class GangPricing(Oracle):
         self.anything = Domain.of(self.packing)
         self.room = np.repeat(view.capacity[:, None], view.slots, axis=1)
         machines = {j: automaton(*self._task(j), COARSE) for j in view.possible.tolist()}
-        self.by_parts = np.array([j in machines and machines[j] is None for j in range(view.size)])
+        self.by_parts = np.array([machines.get(j) is None for j in range(view.size)])  # also jobs that never complete
         self._exact = {j: exact for j, exact in machines.items() if exact}
         self._machines = Automata.of(self._exact, view.size)
         self._tried: set[int] = set()
