@@ -34,7 +34,7 @@ def compare(
     solver: Annotated[
         list[str],
         Option(
-            help="Solver of models: highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, gurobi, … Options of its own "
+            help="Solver of models: highs, highs:ipm|hipo|pdlp, cbc, scip, cp-sat, mpax, gurobi, … Options of its own "
             "follow a question mark: 'highs?presolve=off'. Repeatable."
         ),
     ] = [],  # noqa: B006
