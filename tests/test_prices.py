@@ -246,6 +246,7 @@ def test_the_command_prints_data_and_refuses_what_it_cannot_do(command: Command)
     for arguments, why in (
         (["oef.rounding", "--prices"], "no steps are known of it"),
         ([PROOF, "--picture", "a.svg"], "--prices"),
+        ([PROOF, "--prices", "--drop", "no_envy"], "use one of them"),
     ):
         done = command("explain", *arguments)
         assert done.returncode == 2

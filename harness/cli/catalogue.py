@@ -328,6 +328,8 @@ def explain(
     ] = None,
 ) -> None:
     """Explain a model or heuristic. Print its mathematics and the paper's equation numbers, parameters and size."""
+    if prices and drop:
+        raise UsageError("--drop is about rows of a model, and --prices about an algorithm: use one of them")
     if prices:
         explain_prices(name, instance or SMALL, style, picture, certificates, everything=large)
         return
