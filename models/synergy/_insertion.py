@@ -263,10 +263,3 @@ def improve(
                 move(jobs, rooms, plans, j, 1)
                 copied(before, j, plans)
                 move(jobs, rooms, plans, j, -1)
-
-
-@njit(cache=True)
-def begin(jobs: InsertedJobs, rooms: ServerRooms, plans: RunPlans, spare: RunPlans, order: Ints, weight: float) -> None:
-    """Insert all jobs in order, at prices times `weight`."""
-    for j in order:
-        insert(jobs, rooms, plans, spare, j, (weight, 0.0))

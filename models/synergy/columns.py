@@ -200,7 +200,9 @@ class RunSearch:
                     free = np.repeat(self.amounts[None], rounds, axis=0)
                     rooms = self.kernels.ServerRooms(self.first, free, self.kernels.FULL * self.amounts[:, 1:])
                     plans = self.plans()
-                    self.kernels.begin(jobs, rooms, plans, self.plans(), np.argsort(key, kind="stable"), weight)
+                    spare = self.plans()
+                    for j in np.argsort(key, kind="stable").tolist():
+                        self.kernels.insert(jobs, rooms, plans, spare, j, (weight, 0.0))
                     tried.append((float(plans.end.sum()), jobs, rooms, plans))
             rounds *= 2
         _, self.jobs, self.rooms, plans = min(tried, key=lambda one: one[0])
