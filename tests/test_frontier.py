@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -94,6 +95,8 @@ def test_files_tables_page_and_pictures(found: Frontier) -> None:
     page = to_html(again)
     for text in ("What does fairness cost?", "oef.gandiva_fair", "price at each tolerance", "What fairness costs"):
         assert text in page
+    (heading,) = re.findall(r"<h3>.*oef-eq1.*</h3>", page)
+    assert heading.count("oef-eq1") == 1
 
 
 @pytest.mark.parametrize("part", ["total", "bound", "certificate", "allocation", "epsilon"])

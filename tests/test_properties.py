@@ -150,6 +150,18 @@ def heuristic(name: str, v: OefView) -> Array:
     return np.asarray(HEURISTICS.get(name).run(v, Context(np.random.default_rng(0), models.oracle)).devices)
 
 
+@pytest.mark.parametrize("name", ["oef.gavel", "oef.gavel?row_cap=true", "oef.leximin"])
+def test_programs_one_after_another_leave_open_which_optimum_is_taken(name: str) -> None:
+    """Two tenants alike may have any of two devices that are alike: who has which is no envy."""
+    where = situation(((1, 1),), ((1, 1),), ((1, 2),))
+    outcomes = mechanism(name)(view(where.before()))
+    first = np.zeros((3, 2), object) + Fraction(0)
+    first[0, 0] = Fraction(1)
+    least, most = outcomes.span(first)
+    assert (outcomes.slack, least < most) == (0, True)
+    assert PROPERTIES["envy-free"].check(mechanism(name), where) is None
+
+
 def test_an_allocation_stands_for_fractions_only_if_they_use_the_same_devices() -> None:
     devices = np.array([[1 / 3, 0.25], [2 / 3, 0.75]])
     exact = of_allocation(devices, np.ones(2))

@@ -32,6 +32,12 @@ Numbers as near as this to such a fraction by chance are rare: one in a hundred 
 SLACK = Fraction(1, 10**6)
 """By how much, relative to what is compared, an allocation in double precision must fail a property."""
 
+THEN_TOTAL = ("oef.leximin", "oef.gavel", "oef.gavel?row_cap=true")
+"""Models that take any optimum of the program that they state with the largest total efficiency.
+
+Gavel's procedure asks for it; all optima of leximin have it, as all gains are equal in them.
+"""
+
 Span = Callable[[Exact], tuple[Fraction, Fraction]]
 """Returns the least and the largest Σ worth·x over all allocations that may be chosen; `worth` is ``(v, k)``."""
 
@@ -60,7 +66,7 @@ Mechanism = Callable[[OefView], Outcomes]
 
 
 def of_program(spec: ModelSpec, view: OefView) -> Outcomes:
-    """Return all optima of a model that is one linear program in the shares ``x``."""
+    """Return all optima of a model that is a linear program in the shares ``x``, or two one after another."""
     form = compile_model(build(spec.build, view))
     optima = face(form)
     at = np.full(view.speedups.shape, -1)
@@ -68,12 +74,14 @@ def of_program(spec: ModelSpec, view: OefView) -> Outcomes:
         if variable.parent_component().local_name == "x":
             at[variable.index()] = column
 
-    def span(worth: Exact) -> tuple[Fraction, Fraction]:
+    def over(worth: Exact) -> Exact:
         cost = np.full(len(form.columns), Fraction(0), object)
         cost[at] = worth
-        return optima.span(cost)
+        return cost
 
-    return Outcomes(span, optima.point[at])
+    if spec.id in THEN_TOTAL:
+        optima = optima.then(over(fractions(view.speedups)))
+    return Outcomes(lambda worth: optima.span(over(worth)), optima.point[at])
 
 
 def of_allocation(devices: Array, capacity: Array) -> Outcomes:
@@ -114,10 +122,11 @@ def run(spec: ModelSpec | HeuristicSpec, view: OefView) -> Outcomes:
 def is_program(model: ModelSpec) -> bool:
     """Return whether a model takes any optimum of the program that it states: it solves this one, and leaves ties open.
 
-    Ties are open if nobody says how to break them: where that is a parameter, if it is not set.
+    Ties are open if nobody says how to break them: where that is a parameter, if it is not set; and if a model
+    asks for no more than a large total (:data:`THEN_TOTAL`).
     """
     open_ = any(parameter.name == "ties" for parameter in model.parameters) and "ties" not in model.settings
-    return model.procedure is None or open_
+    return model.procedure is None or open_ or model.id in THEN_TOTAL
 
 
 def mechanisms() -> dict[str, ModelSpec | HeuristicSpec]:

@@ -90,6 +90,9 @@ def build_leximin(view: OefView) -> pyo.ConcreteModel:
     each of the others, all of whom gain by every device, until the least gain is larger. So leximin has one level, and
     its gains are those of ``oef.least_gain``.
 
+    Duals: minus those of the rows, times :math:`e_t`, add up to 1; each is what the gain of all falls by at the margin,
+    per equal split that tenant t is to have more.
+
     *Job types.* For the same reason, water filling between job types (Gavel, §4.3) has one level, and is ``oef.gavel``;
     and in Gavel's hierarchical policy, no job type leaves its weight to others of its tenant. They differ where a job
     can use a limited number of devices (``row_cap``).

@@ -174,7 +174,7 @@ def page(found: Frontier) -> Page:
             Group(
                 f"results-{i}",
                 clean(name, 60),
-                clean(name, 60),
+                "",
                 [
                     table("price at each tolerance", LEVELS, levels(rows)),
                     table("mechanisms", MECHANISMS, _mechanisms(rows)),

@@ -105,6 +105,12 @@ class OptimalFace:
         """Return the least and the largest ``Σ worth·x`` over all optima."""
         return -self._copy()._maximise(-worth), self._copy()._maximise(worth)
 
+    def then(self, cost: Exact) -> OptimalFace:
+        """Return those of these optima at which ``Σ cost·x`` is largest, as programs one after another find them."""
+        other = self._copy()
+        other.value, other.point = other._maximise(cost), other._vertex()
+        return other
+
     def _copy(self) -> OptimalFace:
         other = object.__new__(OptimalFace)
         other.__dict__.update(self.__dict__)
