@@ -50,8 +50,8 @@ With prices by slot, jobs are then also too long for the plain checker of certif
 JOBS = 4_000
 """Number of jobs above which, under a time limit, there is no master problem of all jobs.
 
-Prices then change by period, and come from a sample of the jobs and a descent for all of them. After a minute with 8,000
-jobs, a master over slots left a gap of 0.35 %; this leaves 0.05 %. With 2,000 jobs, the master leaves 0.04 %.
+Prices then change by period, and come from a sample of the jobs and a descent for all of them. With 8,000 jobs, a
+master over slots left a gap of 0.35 % after a minute; this leaves 0.05 %. With 2,000 jobs, the master leaves 0.04 %.
 """
 
 HOT, COLD = 0.0005, 0.0001
