@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,14 +56,32 @@ class MoldablePacking(PackingRule):
     begin: list[int]
     earliest: list[int]
 
+    def __init__(self, data: Data, proof: Data, **settings: Any) -> None:
+        self.units = [(resource, Fraction(unit)) for resource, unit in proof.get("units", ())]
+        super().__init__(data, proof, **settings)
+
     def prepare(self, data: Data, horizon: Data) -> None:
         self.read = self.reading(data)
         hardware = self.read.hardware
-        self.workers, self.servers, self.need = hardware.workers, hardware.ps, hardware.takes
-        self.has, self.count, self.room = self.read.has, self.read.count, self.read.room
+        self.workers, self.servers = hardware.workers, hardware.ps
+        self.need = self.counted(hardware.takes[0]), self.counted(hardware.takes[1], 0.0)
+        self.has, self.count, self.room = self.counted(self.read.has, STRETCH), self.read.count, self.read.room
         most = [[self.most(c, r) for r in range(self.has.shape[1])] for c in range(len(self.has))]
         self.capacity = (np.array(most) * self.count[:, None]).ravel() * STRETCH
         self.ends()
+
+    def counted(self, amounts: Array, stretch: float = 1.0) -> Array:
+        """Return amounts ``(…, R)`` with a further resource for each of the certificate's units: how many it holds.
+
+        The whole units of needs that fit into a server together are at most those of its capacity, all the more if
+        those of PSs do not count, for which `stretch` is 0.
+        """
+        known, whole = amounts.shape[1], [list[float]() for _ in amounts]
+        for resource, unit in self.units:
+            require(0 <= resource < known and unit > 0, "a unit belongs to no resource")
+            for row, amount in zip(whole, amounts[:, resource].tolist(), strict=True):
+                row.append(math.floor(Fraction(amount) * Fraction(stretch) / unit))
+        return np.hstack([amounts, np.array(whole, float).reshape(len(amounts), len(self.units))])
 
     def reading(self, data: Data) -> Runs:
         """Read the jobs and their hardware; set in which slots jobs arrive, and check the slots of the certificate."""
@@ -164,7 +182,8 @@ class MoldablePacking(PackingRule):
     def cuts(self, proof: Data) -> list[Fraction]:
         """Read the knapsack cuts, and return their right-hand sides.
 
-        A cut is a row with a limit, and refers to weights of jobs that use 1, 2, … units of the row. Uses are rounded
+        A cut is a row with a limit, and refers to weights of jobs that use 1, 2, … units of the row. After the rows of
+        the last class come those of all classes together. Uses are rounded
         down, and more units than listed weigh as much as the last. The total weight of whole uses that fit into the
         capacity is at most the limit, by a dynamic program over the capacity. So is that of all uses that fit.
         """
@@ -182,7 +201,10 @@ class MoldablePacking(PackingRule):
                 self.weights[i, np.array(jobs, np.int64), 1:] = np.pad(own, (0, levels - 1 - len(own)), "edge")
         require(bool((np.diff(self.weights, axis=2) >= 0).all()), "weights of a cut fall with the use")
         require(bool((self.weights < 2**31).all()), "weights of a cut are too large")
-        rooms = [math.floor(self.whole[r]) for r in self.cut_rows[:, 0].tolist()]
+        classes, resources = self.has.shape
+        together = [sum(self.whole[r::resources], Fraction(0)) for r in range(resources)]
+        require(bool((self.cut_rows[:, 0] < (classes + 1) * resources).all()), "a cut belongs to no row")
+        rooms = [math.floor([*self.whole, *together][r]) for r in self.cut_rows[:, 0].tolist()]
         largest = self.largest(max(rooms, default=0)) if cuts else None
         for room, which, limit in zip(rooms, self.cut_table.tolist(), right, strict=True):
             require(largest is not None and largest[which, room] <= limit, "the jobs of a cut fit beyond its limit")
@@ -204,12 +226,14 @@ class MoldablePacking(PackingRule):
     def priced(self, which: int, m: int) -> tuple[Array, ...]:
         """Return the slots, resources, lists of weights and prices of the cuts that workers of type `m` pay for.
 
-        Workers that fit on one class of servers only pay for the cuts of this class; other workers pay for none.
+        All workers pay for the cuts of all classes together. Workers that fit on one class of servers only pay for the
+        cuts of this class, too.
         """
         classes, resources = np.flatnonzero(self.room[m]), self.has.shape[1]
         row, slot = self.cut_rows.T
         prices = np.array(self.extra[which], np.int64)
-        at = np.flatnonzero((prices > 0) & (len(classes) == 1) & np.isin(row // resources, classes))
+        own = (len(classes) == 1) & np.isin(row // resources, classes)
+        at = np.flatnonzero((prices > 0) & (own | (row // resources == len(self.has))))
         return slot[at], row[at] % resources, self.cut_table[at], prices[at]
 
     @cache  # noqa: B019
@@ -263,5 +287,5 @@ def spread(cost: Array, room: Array, number: int, dear: float) -> Array:
     return np.asarray(np.where(room.sum(axis=0) >= number, paid, dear))
 
 
-WEIGHED = (*SLOTTED, "cuts", "weights")
-"""Fields of certificates with prices of capacity in slots, and with knapsack cuts."""
+WEIGHED = (*SLOTTED, "units", "cuts", "weights")
+"""Fields of certificates with prices of capacity in slots, with whole units, and with knapsack cuts."""

@@ -291,13 +291,16 @@ def test_cuts_leave_every_solution(problem: Known, weighed: bool, data: st.DataO
     assert list(grown(replace(problem, packing=packing)))[-1][1] == pytest.approx(best, abs=1e-6) or best <= 0
 
 
-@pytest.mark.parametrize("paper", ["admission", "zhou"])
-def test_pricing_of_runs_pays_for_cuts(paper: str) -> None:
+@pytest.mark.parametrize("kind", ["admission", "ra", "ps"])
+def test_pricing_of_runs_pays_for_cuts(kind: str) -> None:
     """Pricing of runs with cuts finds the best profit among all runs: what a run pays for cuts is known beforehand."""
-    rng, tried = np.random.default_rng(3), 0
-    for view in small_views(paper, 8):
-        jobs = admitting(view, "admission.utility") if paper == "admission" else weighing(view.architectures["ra"])
+    rng, tried, pools = np.random.default_rng(3), 0, 0
+    for view in small_views("admission" if kind == "admission" else "zhou", 8):
+        if kind != "admission" and view.architectures[kind].reason:
+            continue
+        jobs = admitting(view, "admission.utility") if kind == "admission" else weighing(view.architectures[kind])
         grid = CapacityGrid(classes(jobs.machines), jobs.slots)
+        pools += len(grid.pools)
         pricing = RunPricing(jobs, grid)
         packing, rows = pricing.domain.packing, np.flatnonzero(grid.whole.repeat(jobs.slots))
         if packing.most is None:
@@ -311,6 +314,7 @@ def test_pricing_of_runs_pays_for_cuts(paper: str) -> None:
         assert most == pytest.approx(right)
         tried += 1
     assert tried
+    assert pools or kind == "admission"
 
 
 @settings(max_examples=80)

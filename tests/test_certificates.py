@@ -218,9 +218,17 @@ def test_a_bound_over_periods_in_place_of_slots_is_proved(
     assert all_ > none
 
 
-def test_cuts_of_runs_are_checked() -> None:
+CUT = (
+    ("admission.columns", "gen/20jobs?jobs=30"),
+    ("zhou.ps.columns", "gen/zhou-ps?jobs=3&servers=2&seed=4"),
+)
+"""Instances whose bounds need cuts: of what one class has, and of what all classes have together."""
+
+
+@pytest.mark.parametrize(("method", "ref"), CUT)
+def test_cuts_of_runs_are_checked(method: str, ref: str) -> None:
     """The bound needs its cuts, and the checker refuses cuts whose weights fit beyond the limit, or fall."""
-    found, instance = result("admission.columns", "gen/20jobs?jobs=30")
+    found, instance = result(method, ref)
     proof = plain(found.certificate)
     (row, limit, which), *others = proof["cuts"]
     weights, jobs = proof["weights"][which][0]
@@ -231,10 +239,21 @@ def test_cuts_of_runs_are_checked() -> None:
         "beyond": {"weights": [heavy if i == which else one for i, one in enumerate(proof["weights"])]},
         "fall with the use": {"weights": [falling if i == which else one for i, one in enumerate(proof["weights"])]},
         "has no weights": {"cuts": [[row, limit, len(proof["weights"])], *others]},
+        "belongs to no row": {"cuts": [[10**7, limit, which], *others]},
         "only .* follows": {"weights": [[] for _ in proof["weights"]]},
     }.items():
         with pytest.raises(checker.RefusedError, match=reason):
             checker.check(signed(proof | changed, instance), instance)
+
+
+def test_units_of_workers_are_counted_from_the_instance() -> None:
+    """The checker counts whole units itself: a unit that no worker takes as often proves less."""
+    found, instance = result("zhou.ps.columns", "gen/zhou-ps?jobs=3&servers=2&seed=4")
+    proof = plain(found.certificate)
+    assert proof["units"] == [[2, 30.5]]
+    for units in ([[2, 30.6]], [[4, 30.5]], [], [[2, -30.5]], [[2, 0.0]]):
+        with pytest.raises(checker.RefusedError):
+            checker.check(signed(proof | {"units": units}, instance), instance)
 
 
 def test_fragments_follow_from_worths_prices_and_what_jobs_hold() -> None:

@@ -15,7 +15,7 @@ The search is here, among data, because pricing in :mod:`schedgap.models` and th
 :mod:`schedgap.heuristics` both need it and may not import each other. A package of its own would hold nothing else.
 """
 
-from schedgap.instances.moldable.machines import Machines, classes, fitting, machines_of
+from schedgap.instances.moldable.machines import Machines, classes, fitting, in_units, machines_of
 from schedgap.instances.moldable.options import Moldable, Rates, RunOptions, Runs, options_of, printed_rings
 from schedgap.instances.moldable.search import FoundRun, Ledger, runs_of
 
@@ -29,6 +29,7 @@ __all__ = [
     "Runs",
     "classes",
     "fitting",
+    "in_units",
     "machines_of",
     "options_of",
     "printed_rings",

@@ -16,6 +16,9 @@ from schedgap.instances.workload import server_names
 SUMS = 10**6
 """Most sums, counted with multiplicity, that :func:`reachable` enumerates."""
 
+UNITS = 500
+"""Most whole units of all servers together that are counted: on 150 servers, they raise a bound by 0.02 % only."""
+
 PLENTY = 10**6
 """Number of workers that fit on a server if none of its resources limits them."""
 
@@ -116,6 +119,47 @@ def reachable(capacity: float, needs: Array) -> float:
         sums = sums[sums <= limit]
         sums = sums[np.unique(np.round(sums / capacity, 12), return_index=True)[1]]
     return min(float(sums.max()), capacity) or capacity
+
+
+def units(machines: Machines) -> tuple[tuple[int, float], ...]:
+    """Return the resources that all workers take in multiples of one unit, with the unit, if PSs hide this.
+
+    There are at most :data:`UNITS` of them on all servers together. Then at most the whole units of a server are in use
+    by workers, which is less than its :attr:`Machines.usable`.
+    """
+    found = []
+    for r, needs in enumerate(machines.worker.T.tolist()):
+        unit = min((need for need in needs if need > 0), default=0.0)
+        whole = unit > 0 and all(abs(need / unit - round(need / unit)) <= SLACK for need in needs)
+        units_of = whole_units(machines.capacity[:, r], unit) if whole else np.zeros(machines.size)
+        hidden = (unit * units_of < machines.usable[:, r] * (1 - SLACK)).any()
+        if whole and hidden and machines.count @ units_of <= UNITS:
+            found.append((r, unit))
+    return tuple(found)
+
+
+def whole_units(amount: Array, unit: float) -> Array:
+    """Return how many whole units there are in amounts; rounding errors do not count."""
+    return np.asarray(np.floor(amount / unit * (1 + SLACK)))
+
+
+def in_units(machines: Machines) -> Machines:
+    """Return the machines with a further resource for each of the :func:`units`: the whole units that workers take.
+
+    A server has at most the units of its capacity, since the whole units of several needs are at most those of their
+    sum. So this allows the same schedules, but relaxations see that PSs do not help to use all capacity. PSs take none:
+    then a run's units are known before it is placed.
+    """
+    m = machines
+    for r, unit in units(m):
+        m = replace(
+            m,
+            resources=(*m.resources, f"{m.resources[r]} units"),
+            capacity=np.column_stack((m.capacity, whole_units(m.capacity[:, r], unit))),
+            worker=np.column_stack((m.worker, whole_units(m.worker[:, r], unit))),
+            ps=np.column_stack((m.ps, np.zeros(len(m.ps)))),
+        )
+    return m
 
 
 def kinds(capacity: Array, able: Bools) -> Ints:

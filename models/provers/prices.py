@@ -10,6 +10,7 @@ import numpy as np
 
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.moldable import classes
+from schedgap.instances.moldable.machines import units
 from schedgap.models.engine.columns import Covers, Domain, GenerationOptions, Oracle, Price, generate, lagrangian
 from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing
 from schedgap.models.engine.solve import SolveOptions
@@ -124,4 +125,29 @@ def moldable(
     pricing = MoldablePricing(jobs, CapacityGrid(classes(jobs.machines), jobs.slots))
     tree = grown(outcome, pricing.domain, pricing, options)
     content: Content = {"slot_s": view.slot_s, "slots": jobs.slots}
-    return by_prices(outcome, pricing.domain, pricing, tree, content, sense)
+    content = by_prices(outcome, pricing.domain, pricing, tree, content, sense)
+    own = units(jobs.machines)
+    return pooled(content, pricing.grid) | ({"units": [list(unit) for unit in own]} if own else {})
+
+
+def pooled(content: Content, grid: CapacityGrid) -> Content:
+    """Return a certificate in which the prices of pools are part of those of all classes.
+
+    Its rows are those of the classes; cuts of a pool have the row of its resource in a class after the last one.
+    """
+    if not len(grid.pools):
+        return content
+    size, resources = grid.machines.capacity.shape[0], len(grid.machines.resources)
+    prices = []
+    for row in content["prices"]:
+        numbers = np.array(row[: grid.rows], np.int64).reshape(-1, grid.slots)
+        by_class = numbers[: size * resources].reshape(size, resources, -1)
+        by_class[:, grid.pools] += numbers[size * resources :]
+        prices.append([*by_class.ravel().tolist(), *row[grid.rows :]])
+    cuts = []
+    for row, limit, which in content.get("cuts", ()):
+        cell, slot = divmod(row, grid.slots)
+        if cell >= size * resources:
+            cell = size * resources + int(grid.pools[cell - size * resources])
+        cuts.append((cell * grid.slots + slot, limit, which))
+    return {**content, "prices": prices} | ({"cuts": cuts} if cuts else {})

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pyomo.environ as pyo
 
-from schedgap.instances.moldable import Runs
+from schedgap.instances.moldable import Runs, classes, in_units
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine.columns import generate, statement
 from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing, solve, too_large
@@ -29,7 +29,7 @@ def completing(a: Architecture) -> MoldableJobs:
     """
     slots = _slots(a)
     late = a.weight[:, None] * (np.arange(slots + 1) + 1.0)
-    return MoldableJobs(a.machines, a.options, slots, a.arrival - 1, late, a.weight * (slots + 2.0))
+    return MoldableJobs(in_units(a.machines), a.options, slots, a.arrival - 1, late, a.weight * (slots + 2.0))
 
 
 def _slots(a: Architecture) -> int:
@@ -40,7 +40,7 @@ def weighing(a: Architecture) -> MoldableJobs:
     """Return the jobs of the problem of largest weight: all may run from slot 1 on and must complete by slot τ."""
     slots = max(a.deadline - 1, 1)
     late = np.repeat(-a.weight[:, None], slots + 1, axis=1)
-    return MoldableJobs(a.machines, a.options, slots, np.zeros(a.size, np.int64), late, None)
+    return MoldableJobs(in_units(a.machines), a.options, slots, np.zeros(a.size, np.int64), late, None)
 
 
 def build_master(view: ZhouView, arch: str, weight: bool = False) -> pyo.ConcreteModel:
@@ -72,7 +72,7 @@ def build_master(view: ZhouView, arch: str, weight: bool = False) -> pyo.Concret
     """
     a = view.architectures[arch]
     jobs = weighing(a) if weight else completing(a)
-    pricing = MoldablePricing(jobs, CapacityGrid(a.classes, jobs.slots))
+    pricing = MoldablePricing(jobs, CapacityGrid(classes(jobs.machines), jobs.slots))
     return statement(pricing.domain.packing, generate(pricing.domain, pricing).columns)
 
 

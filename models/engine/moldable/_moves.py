@@ -305,12 +305,12 @@ def anneal(
 def surcharge(workers, worker_type, alone, need, rows, out):  # type: ignore[no-untyped-def]
     """Add to `out` what each option pays for knapsack cuts, cumulated by slot.
 
-    `rows` holds the host, resource, slot and price of each cut, and the job's weights by use.
+    `rows` holds the host (−1 for a pool), resource, slot and price of each cut, and the job's weights by use.
     """
     host, resource, slot, price, weights = rows
     for o in range(len(workers)):
         for c in range(len(price)):
-            if alone[worker_type[o]] == host[c]:
+            if host[c] < 0 or alone[worker_type[o]] == host[c]:
                 use = int(workers[o] * need[worker_type[o], resource[c]] + 0.5)
                 out[o, slot[c] + 1] += price[c] * weights[c, min(use, weights.shape[1] - 1)]
         for t in range(1, out.shape[1]):

@@ -109,8 +109,7 @@ class MoldablePricing(Oracle):
     def surcharges(self, cuts: Covers | Knapsacks, prices: Array) -> Callable[[int], Array | None]:
         """Return a function that maps a job to what its options pay for cuts, cumulated by slot.
 
-        The costs are exact: cuts exist only for resources that are used by workers which fit on a single class of
-        servers, so their use is known before a run is placed; see :attr:`.CapacityGrid.whole`.
+        The costs are exact: a run's use is known before it is placed, see :attr:`.CapacityGrid.whole`.
         """
         from schedgap.models.engine.moldable import _moves as kernels
 
@@ -118,8 +117,7 @@ class MoldablePricing(Oracle):
         if not paid.size:
             return lambda job: None
         assert isinstance(cuts, Knapsacks)
-        cell, slot = np.divmod(cuts.row[paid], self.jobs.slots)
-        host, resource = np.divmod(cell, len(self.grid.machines.resources))
+        host, resource, slot = self.grid.cell(cuts.row[paid])
         o, alone, which = self.jobs.options, self.grid.alone(), cuts.which[paid]
 
         def of(job: int) -> Array:

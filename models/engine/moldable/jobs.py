@@ -61,7 +61,8 @@ class MoldableJobs:
 class CapacityGrid:
     """The capacities: row ``(h·R + r)·T + t`` is resource r of the server, or class of servers, h in slot t.
 
-    A capacity counts only what whole workers and parameter servers can use, since they cannot be split.
+    A capacity counts only what whole workers and parameter servers can use, since they cannot be split. Rows after
+    these are :attr:`pools`: row ``(h·R + p)·T + t`` is the p-th pool in slot t.
 
     Attributes
     ----------
@@ -77,16 +78,32 @@ class CapacityGrid:
     @property
     def rows(self) -> int:
         """Number of capacities."""
-        return self.machines.capacity.size * self.slots
+        return (self.machines.capacity.size + len(self.pools)) * self.slots
+
+    @cached_property
+    def pools(self) -> Ints:
+        """Resources of all servers together, which have rows of their own so that they may have knapsack cuts.
+
+        Only workers use them, in whole units, and not on a single class: a job's use of a class is known only once it
+        is placed, but its use of all classes together before.
+        """
+        m, whole = self.machines, self._whole
+        number = (m.usable * m.count[:, None]).sum(axis=0)
+        known = (m.worker % 1 == 0).all(axis=0) & m.worker.any(axis=0) & ~m.ps.any(axis=0)
+        return np.flatnonzero(known & (number <= COVERED) & ~whole.any(axis=0))
 
     def packing(self, jobs: MoldableJobs) -> Packing:
         """Return the packing problem of some jobs."""
-        capacity = self.machines.allowed
+        allowed = self.machines.allowed
+        capacity = np.concatenate([allowed.ravel(), allowed.sum(axis=0)[self.pools]])
         most, weighed = None, np.repeat(self.whole, self.slots)
         if weighed.any():
             most = np.ones(jobs.size, np.int64)
             o, m = jobs.options, self.machines
-            np.maximum.at(most, o.job, np.ceil(o.workers * m.worker[o.worker_type].max(axis=1)).astype(np.int64))
+            own = np.asarray(self._whole.any(axis=0))
+            own[self.pools] = True
+            need = m.worker[:, own].max(axis=1)
+            np.maximum.at(most, o.job, np.ceil(o.workers * need[o.worker_type]).astype(np.int64))
         return Packing(
             np.repeat(capacity, self.slots),
             jobs.size,
@@ -99,16 +116,29 @@ class CapacityGrid:
 
     @property
     def whole(self) -> Bools:
-        """``(h·R,)`` whether knapsack cuts can be written for a resource of a class of servers.
+        """``(h·R + pools,)`` whether knapsack cuts can be written for a resource of a class of servers, or a pool.
 
-        They can if only workers use the resource, in whole units, at most :data:`COVERED` of them, and if these
-        workers fit on no other class of servers: then a job's use is known before the job is placed.
+        For a class they can if only workers use the resource, in whole units, at most :data:`COVERED` of them, and if
+        these workers fit on no other class of servers: then a job's use is known before the job is placed.
         """
+        return np.concatenate([self._whole.ravel(), np.ones(len(self.pools), bool)])
+
+    @cached_property
+    def _whole(self) -> Bools:
         m = self.machines
         total = m.usable * m.count[:, None]
         numbers = (m.worker % 1 == 0).all(axis=0) & (total % 1 == 0) & ~m.ps.any(axis=0)
         elsewhere = ((m.room > 0) & (self.alone() < 0)[:, None]).T @ (m.worker > 0)
-        return np.asarray(numbers & (total > 0) & (total <= COVERED) & ~elsewhere).ravel()
+        return np.asarray(numbers & (total > 0) & (total <= COVERED) & ~elsewhere)
+
+    def cell(self, row: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return the class, the resource and the slot of rows; the class of a pool is −1."""
+        m = self.machines
+        cell, slot = np.divmod(row, self.slots)
+        host, resource = np.divmod(cell, len(m.resources))
+        pool = cell >= m.capacity.size
+        resource[pool] = self.pools[cell[pool] - m.capacity.size]
+        return np.where(pool, -1, host), resource, slot
 
     def alone(self) -> Ints:
         """Return ``(M,)`` the only server or class that workers of a type fit on, −1 if there are several or none."""
@@ -116,8 +146,14 @@ class CapacityGrid:
         return np.where(fits.sum(axis=1) == 1, fits.argmax(axis=1), -1)
 
     def by_slot(self, prices: Array) -> Array:
-        """Return prices of rows as ``(h, R, T)``, without those of cuts."""
-        return prices[: self.rows].reshape(*self.machines.capacity.shape, self.slots)
+        """Return prices as ``(h, R, T)``, with those of pools on all servers, and without those of cuts."""
+        shape, size = self.machines.capacity.shape, self.machines.capacity.size
+        of_rows = prices[: self.rows].reshape(-1, self.slots)
+        by_slot = of_rows[:size].reshape(*shape, self.slots)
+        if len(self.pools):
+            by_slot = by_slot.copy()
+            by_slot[:, self.pools] += of_rows[size:]
+        return np.asarray(by_slot)
 
     def expand(self, jobs: MoldableJobs, prices: Array) -> Array:
         """Return the prices of the rows of all servers, given the prices of the rows of this grid."""
@@ -126,9 +162,10 @@ class CapacityGrid:
 
     def taken(self, use: Array, run: FoundRun) -> tuple[Ints, Array]:
         """Return the rows that a run uses, and the amounts; `use` ``(h, R)`` is its use per slot."""
-        used = np.flatnonzero(use)
+        every = np.concatenate([use.ravel(), use.sum(axis=0)[self.pools]])
+        used = np.flatnonzero(every)
         rows = used[:, None] * self.slots + np.arange(run.start, run.end)
-        return rows.ravel(), np.repeat(use.ravel()[used], run.slots)
+        return rows.ravel(), np.repeat(every[used], run.slots)
 
 
 def bends(late: Array) -> Bools:
