@@ -180,7 +180,7 @@ def test_runs_that_neither_begin_nor_end_at_a_stop_are_never_better(
         nobody = np.zeros(a.size, np.int64)
         jobs = MoldableJobs(a.machines, a.options, slots, nobody, np.zeros((a.size, slots + 1)), None)
         pricing = MoldablePricing(jobs, CapacityGrid(classes(a.machines), slots))
-        entries = pricing.grid.machines.capacity.size
+        entries = pricing.grid.rows // slots
         drawn = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 4.0], (entries, -(-slots // period)))
         posted = np.repeat(drawn, period, axis=1)[:, :slots].ravel()
         ledger, steps = pricing.ledger, pricing.steps(posted, Covers.none(a.size))
