@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -146,23 +147,51 @@ def test_what_the_relaxation_rounds_badly_is_solved_all_the_same() -> None:
     assert (complete.status, complete.bound) == ("infeasible", None)
 
 
+def triples(number: int) -> HadarView:
+    """Return triples of jobs, each with a GPU of its own for three slots; every job needs two slots and is worth 1."""
+    jobs = [
+        {"id": f"{name}{k}", "gpus": 1, "epochs": 1, "minibatches_per_chunk": 720, "rates": {f"A{k}": 1},
+         "utility": {"kind": "constant", "amplitude": 1}}
+        for k in range(number) for name in "abc"
+    ]  # fmt: skip
+    types = [{"name": f"A{k}"} for k in range(number)]
+    servers = [{"name": f"A{k}", "count": 1, "gpu_type": f"A{k}", "gpus": 1} for k in range(number)]
+    cluster = {"gpu_types": types, "servers": servers}
+    given = {"name": "halves", "cluster": cluster, "jobs": jobs, "horizon": {"slot_s": 360, "slots": 3}}
+    view = PAPERS.get("hadar").view(validate(given, "inline"))
+    assert isinstance(view, HadarView)
+    return view
+
+
 def test_prices_alone_leave_a_gap_of_half_the_optimum() -> None:
     """Only branching closes the gap here: the relaxation runs half of each of three jobs, a schedule one.
 
     There are one GPU and three slots, and each job needs two slots. Covers need jobs with more than one GPU.
     """
-    jobs = [
-        {"id": name, "gpus": 1, "epochs": 1, "minibatches_per_chunk": 720, "rates": {"A": 1},
-         "utility": {"kind": "constant", "amplitude": 1}}
-        for name in "abc"
-    ]  # fmt: skip
-    cluster = {"gpu_types": [{"name": "A"}], "servers": [{"name": "A", "count": 1, "gpu_type": "A", "gpus": 1}]}
-    given = {"name": "halves", "cluster": cluster, "jobs": jobs, "horizon": {"slot_s": 360, "slots": 3}}
-    view = PAPERS.get("hadar").view(validate(given, "inline"))
+    view = triples(1)
     assert generate_value(view) == pytest.approx(1.5)
     solution = models.get("hadar.p2.columns").run(view).solution
     assert (solution.status, solution.objective) == ("optimal", pytest.approx(1.0))
     assert solution.bound == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_half_of_a_gap_takes_the_root_of_all_leaves(number: int) -> None:
+    """With L leaves, triples of jobs have a bound of at least 1.5 m − log2(L) / 2, where the optimum is m.
+
+    Proof: a decision concerns one job, and either child of it has a solution in which its triple is worth 1, as another
+    job of the triple completes. So a decision lowers the bound by at most 1/2, and some leaf has at most log2(L) above.
+    """
+    pricing = GangPricing(triples(number))
+    root = generate(pricing.anything, pricing, TIGHT)
+    tree = BranchAndPrice(pricing, root, pricing.anything, True, SolveOptions(), None)
+    assert tree.bound == pytest.approx(1.5 * number)
+    while not tree.done:
+        tree.explore(float(number), None)
+        leaves = (tree.made + 1) // 2
+        assert max(tree.bound, number) >= 1.5 * number - math.log2(leaves) / 2 - 1e-6
+    assert tree.bound == pytest.approx(number)
+    assert leaves >= 2**number
 
 
 def generate_value(view: Any) -> float:

@@ -229,8 +229,8 @@ PROVING = 400
 MASTER = 2
 """Work of a round of column generation per block. Pricing a block counts 1, and solving the master takes as long."""
 
-CUT = 15
-"""Work of finding a cut: as long as pricing so many blocks takes the linear program of a knapsack cut."""
+CUT = 3
+"""Work of finding a cut: as long as pricing so many blocks takes to separate a knapsack cut."""
 
 LITTLE = 0.02
 """Part of the distance between a node's bound and the cutoff that a round of cuts must close, or it is the last."""
