@@ -36,6 +36,7 @@ SEARCHES = (
     *("admission.columns", "admission.columns.from_arrival"),
     *("hadar.p2.columns", "hadar.p2.columns.complete", "hadar.forked.columns"),
     *("zhou.ps.columns", "zhou.ra.columns", "zhou.ps.columns.maxweight", "zhou.ra.columns.maxweight"),
+    "synergy.columns",
 )
 """The searches in the table of gaps after a minute, in its order."""
 
