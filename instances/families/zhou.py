@@ -332,7 +332,7 @@ class RingLone(HardSpec):
     """Ring jobs of 2^`doublings` − 1 chunks, each of which takes a worker one slot."""
 
     doublings: int = rule("a whole number of doublings, 2 to 12", ge=2, le=12, default=8)
-    jobs: int = rule("jobs, 1 to 64", ge=1, le=64, default=4)
+    jobs: int = rule("jobs, 1 to 1000", ge=1, le=1000, default=4)
 
 
 def all_workers(given: Instance, problem: str) -> ZhouSchedule:
@@ -363,11 +363,40 @@ def ring_lone(spec: RingLone) -> Instance:
     τ/2. With windows of α = 1 times τ, one job completes at 2τ − 1: it suffices to show that Lemma 1's ratio of 4α
     cannot be improved there.
     """
-    tau = 2**spec.doublings
+    return rings(2**spec.doublings, spec.jobs)
+
+
+def rings(tau: int, count: int) -> Instance:
+    """Return jobs of τ − 1 chunks on a server with a GPU for each chunk, which arrive at τ/2."""
     need: dict[str, Any] = {"cpus": 0.0, "memory_gb": 0.0, "bandwidth_gbps": 1e-3}
     host = servers(1, tau - 1, 0.0, memory_gb=0.0, bandwidth_gbps=10.0 * tau)
-    jobs = [job(tau - 1, submit_s=tau / 2, ring_update_s=0.0)] * spec.jobs
-    return instance(jobs, [host], [worker(1, **need)], [ps(**need)], slots=6 * tau + spec.jobs)
+    jobs = [job(tau - 1, submit_s=tau / 2, ring_update_s=0.0)] * count
+    return instance(jobs, [host], [worker(1, **need)], [ps(**need)], slots=6 * tau + count)
+
+
+class RingMany(HardSpec):
+    """`jobs` ring jobs of 255 chunks, each of which takes a worker one slot."""
+
+    jobs: int = rule("jobs, 1 to 1000", ge=1, le=1000, default=20)
+
+
+@hard(
+    "zhou-ring-many",
+    RingMany,
+    methods=("zhou.ra.online",),
+    parameter="jobs",
+    values=(4, 7, 20, 80, 320),
+    answer=all_workers,
+    growth="at first as the number of jobs; no run with more than four shows 4α",
+)
+def ring_many(spec: RingMany) -> Instance:
+    """Return the jobs of ``family/zhou-ring-lone`` with 255 chunks, and more of them than a batch has windows.
+
+    The cluster could do one in each slot. But one takes one worker for a whole window, since the first worker costs
+    nothing, and all others pay for the GPUs. So few are in each batch, and the rest waits for windows twice as long.
+    A search found seven jobs of two lengths.
+    """
+    return rings(256, spec.jobs)
 
 
 class Slivers(HardSpec):
