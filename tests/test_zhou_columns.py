@@ -116,6 +116,18 @@ def test_the_statement_in_pyomo_has_the_optimum_of_the_master(arch: str, weight:
     assert master.solve().value == pytest.approx(found.value)
 
 
+def test_prices_of_whole_units_are_part_of_those_of_the_resource() -> None:
+    """Workers take 30.5 GB or twice as much, and PSs 4 GB, so that the model counts whole workers beside them."""
+    view = zhou.view(load("gen/zhou-ps?jobs=3&servers=2&seed=4"))
+    a = view.architectures["ps"]
+    jobs = completing(a)
+    outcome = models.get("zhou.ps.columns").run(view, SolveOptions(nodes=0))
+    assert len(jobs.machines.resources) > len(a.machines.resources)
+    assert outcome.prices is not None
+    assert outcome.prices.shape == (a.classes.size * len(a.machines.resources), jobs.slots)
+    assert (outcome.prices >= 0).all()
+
+
 def test_prices_are_given_by_class_resource_and_slot() -> None:
     view = zhou.view(cases.instance([cases.job(4, 4, weight=w) for w in (1.0, 2.0, 3.0)], [cases.servers(2, 2)]))
     outcome = models.get("zhou.ps.columns").run(view, OPTIONS)

@@ -39,7 +39,7 @@ NAMES = [
 
 
 def context(seed: int = 0) -> Context:
-    return Context(np.random.default_rng(seed), lambda model, view: None)
+    return Context(np.random.default_rng(seed), lambda model, view: None, models.shadow_prices)
 
 
 def judged(view: ZhouView, name: str, decision: ZhouSchedule) -> Verdict:

@@ -194,8 +194,11 @@ def prices(
 
 
 def _rows(proof: Mapping[str, Any] | None, shape: tuple[int, ...]) -> Array | None:
-    """Return the prices in a certificate."""
-    return None if proof is None else np.array(proof["prices"][0], float).reshape(shape) * float(proof["unit"])
+    """Return the prices in a certificate, without those of whole units, which come after the resources of a class."""
+    if proof is None:
+        return None
+    prices = np.array(proof["prices"][0], float).reshape(*shape[:-2], -1, shape[-1])
+    return np.asarray(prices[..., : shape[-2], :] * float(proof["unit"]))
 
 
 def posting(method: str) -> HeuristicSpec:

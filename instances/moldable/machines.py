@@ -162,6 +162,18 @@ def in_units(machines: Machines) -> Machines:
     return m
 
 
+def priced_alone(machines: Machines, prices: Array) -> Array:
+    """Return ``(k, R, T)`` prices of the machines' own resources, given those of :func:`in_units` of them.
+
+    The price of a unit is paid for its amount of the resource, by PSs as well.
+    """
+    own, of_units = np.split(prices, [len(machines.resources)], axis=1)
+    own = own.copy()
+    for i, (r, unit) in enumerate(units(machines)):
+        own[:, r] += of_units[:, i] / unit
+    return np.asarray(own)
+
+
 def kinds(capacity: Array, able: Bools) -> Ints:
     """Return ``(h,)`` classes of servers with equal capacities and worker types, numbered by first appearance."""
     rows = np.column_stack((capacity, able.T.astype(float)))

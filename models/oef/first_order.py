@@ -28,7 +28,7 @@ from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.views.oef import Allocation, OefView, merged, sampled, unmerged
 from schedgap.models.engine.solve import Size, Solution, SolveOptions, Times, TracePoint
 from schedgap.models.oef.envy import Envy, Parts, favourites, neighbours, parts, settled
-from schedgap.models.oef.steps import Library, Point, Rows, Steps, library
+from schedgap.models.oef.steps import Library, Point, SortedRows, Steps, library
 from schedgap.models.registry import Outcome
 
 ENOUGH = 1e-3
@@ -173,10 +173,10 @@ class FirstOrder:
         self.point = self.point._replace(multiplier=given)
         self.rows = self.split(self.pairs)
 
-    def split(self, pairs: Ints) -> Rows:
+    def split(self, pairs: Ints) -> SortedRows:
         """Return the rows of sorted pairs."""
         n = self.view.size
-        return Rows(np.searchsorted(pairs, np.arange(n + 1) * n), pairs // n, pairs % n)
+        return SortedRows(np.searchsorted(pairs, np.arange(n + 1) * n), pairs // n, pairs % n)
 
 
 def widened(sample: FirstOrder, view: OefView) -> FirstOrder:

@@ -31,7 +31,7 @@ class Point(NamedTuple):
     price: Any
 
 
-class Rows(NamedTuple):
+class SortedRows(NamedTuple):
     """Envy rows, sorted by who envies: the first row of each tenant ``(n + 1,)``, and who envies whom ``(m,)``."""
 
     first: Ints
@@ -74,7 +74,7 @@ class Library(NamedTuple):
         What it computes on, in words.
     """
 
-    steps: Callable[[Parts, Rows, Array], Steps]
+    steps: Callable[[Parts, SortedRows, Array], Steps]
     envied: Looks
     device: str
 
@@ -82,7 +82,7 @@ class Library(NamedTuple):
 class Compiled:
     """Steps as compiled loops over rows (:mod:`._kernels`)."""
 
-    def __init__(self, of: Parts, rows: Rows, width: Array, kind: Any = np.float64) -> None:
+    def __init__(self, of: Parts, rows: SortedRows, width: Array, kind: Any = np.float64) -> None:
         self.worth, self.share, self.gain = (np.asarray(part, kind) for part in of[:3])
         self.rows, self.width, self.kind = rows, width.astype(kind), kind
         self.slope = np.zeros_like(self.worth)
@@ -130,7 +130,7 @@ class ByLibrary:
     precision in any case.
     """
 
-    def __init__(self, library: _Namespace, of: Parts, rows: Rows, width: Array) -> None:
+    def __init__(self, library: _Namespace, of: Parts, rows: SortedRows, width: Array) -> None:
         self.library, self.size = library, len(rows.other)
         rows = _padded(rows, library.compiles)
         self.more = len(rows.other) - self.size
@@ -258,7 +258,7 @@ def _jax(name: str, single: bool) -> tuple[_Namespace, str]:
 _NAMESPACES: dict[str, Callable[[str, bool], tuple[_Namespace, str]]] = {"torch": _torch, "jax": _jax}
 
 
-def _padded(rows: Rows, compiles: bool) -> Rows:
+def _padded(rows: SortedRows, compiles: bool) -> SortedRows:
     """Return rows of which the last tenant does not envy itself a few times over, so that their number recurs.
 
     What is compiled just in time is compiled anew for each number of rows. Numbers are a fifth apart.
@@ -267,7 +267,7 @@ def _padded(rows: Rows, compiles: bool) -> Rows:
     size = len(other)
     wanted = int(np.ceil(2 ** (np.ceil(4 * np.log2(max(size, 1))) / 4))) if compiles else size
     more = np.full(wanted - size, len(first) - 2)
-    return Rows(np.append(first[:-1], wanted), np.append(envious, more), np.append(other, more))
+    return SortedRows(np.append(first[:-1], wanted), np.append(envious, more), np.append(other, more))
 
 
 def _sums(xp: Any, parts: Any, first: Any) -> Any:

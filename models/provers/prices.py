@@ -122,12 +122,23 @@ def moldable(
 ) -> Content:
     """Return prices of classes of servers that prove a bound for moldable jobs, which are never preempted."""
     jobs = jobs_of(view)
-    pricing = MoldablePricing(jobs, CapacityGrid(classes(jobs.machines), jobs.slots))
+    grid, own = CapacityGrid(classes(jobs.machines), jobs.slots), units(jobs.machines)
+    if outcome.tree is None and outcome.prices is not None:
+        outcome = replace(outcome, prices=on_rows(outcome.prices, grid))
+    pricing = MoldablePricing(jobs, grid)
     tree = grown(outcome, pricing.domain, pricing, options)
     content: Content = {"slot_s": view.slot_s, "slots": jobs.slots}
     content = by_prices(outcome, pricing.domain, pricing, tree, content, sense)
-    own = units(jobs.machines)
     return pooled(content, pricing.grid) | ({"units": [list(unit) for unit in own]} if own else {})
+
+
+def on_rows(prices: Array, grid: CapacityGrid) -> Array:
+    """Return prices of the instance's own resources for all rows of a grid: whole units and pools cost nothing more."""
+    size, resources = grid.machines.capacity.shape
+    own = np.asarray(prices).reshape(size, -1, grid.slots)
+    given = np.zeros((size, resources, grid.slots))
+    given[:, : own.shape[1]] = own
+    return np.concatenate([given.ravel(), np.zeros(len(grid.pools) * grid.slots)])
 
 
 def pooled(content: Content, grid: CapacityGrid) -> Content:

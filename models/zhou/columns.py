@@ -9,6 +9,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from schedgap.instances.moldable import Runs, classes, in_units
+from schedgap.instances.moldable.machines import priced_alone
 from schedgap.instances.views.zhou import ARCHITECTURES, Architecture, ZhouSchedule, ZhouView
 from schedgap.models.engine.columns import generate, statement
 from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, MoldablePricing, solve, too_large
@@ -82,7 +83,8 @@ def columns(view: ZhouView, options: SolveOptions, arch: str, weight: bool = Fal
     Returns
     -------
     Outcome
-        Its prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot.
+        Its prices are ``(classes·R, slots)``, in weight times slots (or weight) per unit and slot; those of whole units
+        and of all servers together are part of them.
 
     See Also
     --------
@@ -91,7 +93,8 @@ def columns(view: ZhouView, options: SolveOptions, arch: str, weight: bool = Fal
     a = view.architectures[arch]
     jobs, sense = (weighing(a), 1) if weight else (completing(a), -1)
     solution, runs, prices, root = solve(jobs, options, sense, first_slot=1, seeded=seeded)
-    return Outcome(solution, runs and decode(runs), prices, root)
+    alone = priced_alone(a.machines, prices.reshape(-1, len(jobs.machines.resources), jobs.slots))
+    return Outcome(solution, runs and decode(runs), alone.reshape(-1, jobs.slots), root)
 
 
 def decode(runs: Runs) -> ZhouSchedule:

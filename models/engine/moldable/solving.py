@@ -64,5 +64,5 @@ def solve(
     )
     answer = solve_in_phases(problem, options, seeded=seeded)
     decision = answer.decision(lambda packed: runs(packed, first_slot))
-    prices = answer.generated.prices[: grid.rows].reshape(-1, jobs.slots)
+    prices = grid.by_slot(answer.generated.prices).reshape(-1, jobs.slots)
     return answer.solution, decision, prices, answer.root
