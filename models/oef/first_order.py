@@ -234,7 +234,7 @@ def by_first_order(view: OefView, options: SolveOptions, *, arrays: str = "compi
     on = method.on()
     method.prove(on, on.given(method.point).multiplier)
     prover, best, value = method, method.view.equal_split, float(method.view.split_efficiency.sum())
-    due, most = 1, np.inf
+    due, most, tried = 1, np.inf, -1
     for count in range(1, ROUNDS + 1):
         for one in dict.fromkeys((prover, method)):
             if budget.left_s > 0:
@@ -243,14 +243,14 @@ def by_first_order(view: OefView, options: SolveOptions, *, arrays: str = "compi
         last = budget.left_s <= 0 or count == ROUNDS
         if prover is method and most < LEVEL_ENVY:
             prover = method.sharper()
-        if last or (most < LEVEL_ENVY and count >= due):
-            due = int(LATER * count) + 1
+        if method.steps > tried and (last or (most < LEVEL_ENVY and count >= due)):
+            due, tried = int(LATER * count) + 1, method.steps
             devices = settled(method.view, method.point.bundle * method.view.equal_split, computes.envied)
             if (found := float((method.view.speedups * devices).sum())) > value:
                 best, value = devices, found
             trace.append(TracePoint(clock.now() - began, value, prover.best))
-            if last or prover.best - value <= enough * value:
-                break
+        if last or prover.best - value <= enough * value:
+            break
     devices = np.empty_like(best)
     devices[order] = best
     assert prover.evidence is not None
