@@ -148,17 +148,13 @@ def pooled(content: Content, grid: CapacityGrid) -> Content:
     """
     if not len(grid.pools):
         return content
-    size, resources = grid.machines.capacity.shape[0], len(grid.machines.resources)
-    prices = []
-    for row in content["prices"]:
-        numbers = np.array(row[: grid.rows], np.int64).reshape(-1, grid.slots)
-        by_class = numbers[: size * resources].reshape(size, resources, -1)
-        by_class[:, grid.pools] += numbers[size * resources :]
-        prices.append([*by_class.ravel().tolist(), *row[grid.rows :]])
-    cuts = []
-    for row, limit, which in content.get("cuts", ()):
-        cell, slot = divmod(row, grid.slots)
-        if cell >= size * resources:
-            cell = size * resources + int(grid.pools[cell - size * resources])
-        cuts.append((cell * grid.slots + slot, limit, which))
+    size, resources = grid.machines.capacity.shape
+    prices = [
+        [*grid.by_slot(np.array(row[: grid.rows], np.int64)).ravel().tolist(), *row[grid.rows :]]
+        for row in content["prices"]
+    ]
+    cuts = content.get("cuts", ())
+    host, resource, slot = grid.cell(np.array([row for row, _, _ in cuts], np.int64))
+    rows = ((np.where(host < 0, size, host) * resources + resource) * grid.slots + slot).tolist()
+    cuts = [(row, limit, which) for row, (_, limit, which) in zip(rows, cuts, strict=True)]
     return {**content, "prices": prices} | ({"cuts": cuts} if cuts else {})

@@ -12,7 +12,8 @@ Maffioli, 1975).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,14 +55,13 @@ class DescentOptions:
     time_limit_s: float | None = None
 
 
-@dataclass
-class _Best:
-    """The best bound so far, with its prices, and the best column of each block there."""
+class _Best(NamedTuple):
+    """The best bound so far, with its prices, the best column of each block there, and what these leave of capacity."""
 
     bound: float
     prices: Array
     columns: Columns
-    trace: list[TracePoint] = field(default_factory=list)
+    left: Array
 
 
 def descend(domain: Domain, price: Price, start: Array, options: DescentOptions | None = None) -> Generated:
@@ -81,6 +81,7 @@ def descend(domain: Domain, price: Price, start: Array, options: DescentOptions 
     options = options or DescentOptions()
     budget, limits = clock.Budget(options.time_limit_s), domain.packing.limits
     best: _Best | None = None
+    trace = list[TracePoint]()
     prices, far, vain, rounds, pricing_s = start, options.far, 0, 0, 0.0
     direction = np.zeros(len(limits))
     while True:
@@ -93,15 +94,15 @@ def descend(domain: Domain, price: Price, start: Array, options: DescentOptions 
         if best is None or bound < best.bound:
             if best is not None and best.bound - bound > REACHED * far * abs(best.bound):
                 far *= 2
-            best = _Best(bound, prices, columns, [] if best is None else best.trace)
-            best.trace.append(TracePoint(budget.wall_s, None, bound))
+            best = _Best(bound, prices, columns, left)
+            trace.append(TracePoint(budget.wall_s, None, bound))
             vain = 0
         else:
             vain += 1
         if vain > options.patience:
             # The direction belongs to where the descent went astray.
-            prices, bound, far, vain = best.prices, best.bound, far / 2, 0
-            left = limits - np.asarray(best.columns.use.sum(axis=1)).ravel()
+            bound, prices, _, left = best
+            far, vain = far / 2, 0
             direction = np.zeros(len(limits))
         late = budget.left_s <= 0 or rounds >= options.rounds
         direction = left if not direction.any() else options.inertia * direction + (1 - options.inertia) * left
@@ -124,7 +125,7 @@ def descend(domain: Domain, price: Price, start: Array, options: DescentOptions 
         pricing_s=pricing_s,
         times=Times(),
         size=Size(rows=len(limits), columns=domain.packing.blocks),
-        trace=tuple(best.trace),
+        trace=tuple(trace),
     )
 
 
