@@ -59,8 +59,9 @@ growth: install
 	for one in $(SIZES); do \
 	  $(BIN)/harness sweep sweeps/growth/$$one.toml --no-report --jobs 1 --results build/growth/$$one || exit 1; done
 
+# Keep the rows, with the machine and its load; schedules of 5,000 jobs would be megabytes.
 keep-growth:
-	for one in $(SIZES); do $(BIN)/python sweeps/keep.py build/growth/$$one/*-* results/growth/$$one || exit 1; done
+	for one in $(SIZES); do $(BIN)/python sweeps/keep.py build/growth/$$one/*-* results/growth/$$one.json || exit 1; done
 
 keep-reference:
 	cd results/reference && rm -rf instances schedules certificates

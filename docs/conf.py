@@ -29,6 +29,7 @@ from schedgap.harness.show.page.reproduce import notes
 from schedgap.harness.show.table import Line, Table, of_texts, table
 from schedgap.harness.show.table import to_markdown as to_table
 from schedgap.harness.show.text import ABSENT
+from schedgap.harness.studies.compare.kept import measured, read_kept
 from schedgap.harness.studies.reproduce.row import VERDICTS, Reproduction, kind, read_rows
 from schedgap.harness.studies.reproduce.setting import known
 from schedgap.harness.studies.statistics import statistics
@@ -187,19 +188,17 @@ def answer(app: Sphinx) -> None:
 def growth(app: Sphinx) -> None:
     """Write how solve times grow: for each kept sweep over sizes and each paper, a picture and the exponents."""
     parts = []
-    for folder in sorted(ROOT.glob("results/growth/*")):
-        run = sg.read_run(folder)
-        machine = run.meta["machine"]
-        where = f"{machine['processor']}, {machine['cores']} cores, {run.meta['started_utc'][:10]}"
-        parts.append(f"## {folder.name}\n\n`{run.meta['command']}`, measured on: {where}.\n")
+    for file in sorted(ROOT.glob("results/growth/*.json")):
+        run = read_kept(file)
+        parts.append(f"## {file.stem}\n\n`{run.meta['command']}`: {measured(run)}\n")
         pictures = {drawn.group: drawn for drawn in sg.figures(run, "scaling")}
         for rows in grouped(run.rows, "paper"):
             found = statistics(run).of({row.method for row in rows})
             if (paper := rows[0].paper) in pictures:
-                name = f"growth-{folder.name}-{paper}.svg"
+                name = f"growth-{file.stem}-{paper}.svg"
                 write(app, name, pictures[paper].svg)
                 parts.append(f"### {heading(paper)}\n\n![{pictures[paper].caption}](/generated/{name})\n")
-                parts.append(f"````{{dropdown}} Exponents\n{to_table([table('', GROWTH, found.growth)])}\n````\n")
+                parts.append(f"{to_table([table('', GROWTH, found.growth)])}\n")
     write(app, "growth.md", "\n".join(parts))
 
 

@@ -2,7 +2,7 @@
 
 The results of heuristics that were not asked for, from which searches started, stay behind, as do tables, which follow
 from the journal. ``sg.read_run`` and ``harness verify`` read what is left like any results folder. If TO ends in .csv,
-only the columns of rows that statistics use are kept.
+only the columns of rows that statistics use are kept; if in .json, rows with their times, and the machine.
 """
 
 from __future__ import annotations
@@ -13,15 +13,21 @@ from pathlib import Path
 
 from schedgap.harness.engine.folder import Folder, open_stored
 from schedgap.harness.engine.study import sound
+from schedgap.harness.studies.compare.kept import kept
 from schedgap.harness.studies.compare.run import STUDY, read_run
+
+
+def whole(source: Path, damaged: list[str]) -> None:
+    """Exit if results are damaged."""
+    if damaged:
+        sys.exit(f"{source}: damaged, nothing was written: {damaged[0]}")
 
 
 def keep(source: Path, target: Path) -> None:
     """Write the results that were asked for to the folder `target`, which is replaced."""
     stored = open_stored(source, STUDY.kind)
     asked = [one for one in sound(STUDY, stored) if not one.helps]
-    if damaged := stored.meta.pop("damaged"):
-        sys.exit(f"{source}: damaged, nothing was written: {damaged[0]}")
+    whole(source, stored.meta.pop("damaged"))
     shutil.rmtree(target, ignore_errors=True)
     folder = Folder(target, stored.instances.values())
     for result in asked:
@@ -37,10 +43,13 @@ COLUMNS = (
 
 
 def keep_rows(source: Path, target: Path) -> None:
-    """Write the rows of a run, with these columns, as CSV."""
-    read_run(source).table[[*COLUMNS]].to_csv(target, index=False)
+    """Write the rows of a run to a file: as CSV, with these columns, or as JSON, with times and the machine."""
+    run = read_run(source)
+    whole(source, run.meta["damaged"])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(kept(run) if target.suffix == ".json" else run.table[[*COLUMNS]].to_csv(index=False))
 
 
 if __name__ == "__main__":
     source, target = map(Path, sys.argv[1:])
-    (keep_rows if target.suffix == ".csv" else keep)(source, target)
+    (keep_rows if target.suffix in (".csv", ".json") else keep)(source, target)

@@ -43,6 +43,11 @@ def machine() -> dict[str, str]:
     }
 
 
+def load() -> str:
+    """Return the load of the machine: the mean number of processes of the last minute that ran or waited for a core."""
+    return f"{os.getloadavg()[0]:.1f}"
+
+
 def cores() -> int:
     """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0))

@@ -283,6 +283,7 @@ def described(kind: str, meta: Mapping[str, Any], instances: Sequence[Instance])
         "instances": {one.fingerprint: one.name for one in instances},
         "versions": environment.versions(),
         "machine": environment.machine(),
+        "load": environment.load(),
         "git_commit": environment.git_commit(),
         "code": environment.code_digest(),
         "interrupted": True,

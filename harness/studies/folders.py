@@ -187,7 +187,7 @@ def merge(folders: Sequence[Path], results: Path) -> Any:
 def _meta_of_all(parts: Sequence[Stored]) -> dict[str, Any]:
     """Return ``run.json`` of merged parts: the common values, and each part's own values under ``merged``."""
     metas = [part.meta for part in parts]
-    own = ("command", "started_utc", "duration_s", "machine", "versions", "git_commit", "limits")
+    own = ("command", "started_utc", "duration_s", "machine", "load", "versions", "git_commit", "limits")
     return {
         "machine": {"processor": "several machines, see run.json"},
         "versions": {},
