@@ -21,9 +21,10 @@ from schedgap.harness.check import judge_asked
 from schedgap.harness.engine.pool import Worker
 from schedgap.harness.show.drawing import draw_all, figures, registered, write_figures
 from schedgap.harness.show.figure import FIGURES, Drawing, plain_spec, rendered
+from schedgap.harness.show.looks import PALETTE
 from schedgap.harness.show.plots.common import SHORTEST_S
 from schedgap.harness.show.plots.oef import CELLS, envy, per_tenant, ranked
-from schedgap.harness.show.plots.style import PALETTE, rows, text_colour
+from schedgap.harness.show.plots.style import rows, text_colour
 from schedgap.harness.show.text import clean
 from schedgap.harness.studies.compare.row import Comparison
 from schedgap.instances.errors import UnknownNameError, UsageError

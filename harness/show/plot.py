@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from schedgap.harness.show.looks import PALETTE, Look, looks
 from schedgap.harness.show.measures import HOURS, KNOWN, PERCENT, Measure
 from schedgap.instances.errors import UsageError
 
@@ -30,8 +31,14 @@ if TYPE_CHECKING:
 PROOFS = {"exact": "o", "upper": "<"}
 """Markers of values; the triangle of an upper estimate points left, to where the true value may be."""
 
-COLOURS = "colorblind"
-"""Palette of seaborn that is distinct under all common forms of colour blindness."""
+WIDTH = 1.5
+"""Width of a line, in points."""
+
+HANDLE = 4.0
+"""Length of a line in a legend, in widths of a letter, in which the longest dashes are seen."""
+
+LINE_HEIGHT = 0.21
+"""Height of a line of a legend, in inches."""
 
 CASE = ("instance", "seed", "limits")
 """Columns that name a case, in which methods are compared with each other."""
@@ -58,7 +65,7 @@ def gaps(table: pd.DataFrame, x: str = "gap", y: str = "method", ax: Axes | None
     beside = np.random.default_rng(0).uniform(-0.18, 0.18, len(data))
     drawn = data.assign(**{y: data[y].map(place).astype(float) + beside})
     proof: dict[str, Any] = {"hue": "proof", "hue_order": [*PROOFS], "style": "proof", "markers": PROOFS}
-    by = proof | {"palette": COLOURS} if "proof" in data else {}
+    by = proof | {"palette": PALETTE[: len(PROOFS)]} if "proof" in data else {}
     sns.scatterplot(drawn, x=x, y=y, ax=ax, s=22, alpha=0.8, zorder=3, **by)
     ax.set(yticks=range(len(order)), yticklabels=order, ylabel="")
     return _labelled(_keyed(ax), x)
@@ -66,11 +73,9 @@ def gaps(table: pd.DataFrame, x: str = "gap", y: str = "method", ax: Axes | None
 
 def ecdf(table: pd.DataFrame, x: str = "gap", hue: str = "method", ax: Axes | None = None) -> Axes:
     """Draw the share of results that are at most as large as a value, by method."""
-    import seaborn as sns
-
-    ax = sns.ecdfplot(sound(table, x), x=x, hue=hue, palette=COLOURS, ax=ax or _axes())
+    ax = _shares(sound(table, x), x, hue, ax)
     ax.set(ylabel="share of results")
-    return _labelled(_keyed(ax), x)
+    return _labelled(ax, x)
 
 
 def profile(table: pd.DataFrame, hue: str = "method", ax: Axes | None = None) -> Axes:
@@ -79,8 +84,6 @@ def profile(table: pd.DataFrame, hue: str = "method", ax: Axes | None = None) ->
     A case is an instance with a seed and limits. A method without a result in a case is never within a factor there, so
     its line ends below 1. Factors are those of verified objectives; the certified bound does not matter.
     """
-    import seaborn as sns
-
     data = sound(table, "objective")
     if len(set(data["problem"])) > 1:
         raise UsageError(f"a profile compares methods of one problem, not of {', '.join(data['problem'].unique())}")
@@ -93,9 +96,9 @@ def profile(table: pd.DataFrame, hue: str = "method", ax: Axes | None = None) ->
     drawn = whole.merge(data.assign(factor=factor)[[*case, hue, "factor"]], how="left")
     drawn["factor"] = drawn["factor"].replace(np.inf, np.nan)
     most = float(drawn["factor"].max())
-    ax = sns.ecdfplot(drawn.fillna({"factor": NEVER}), x="factor", hue=hue, palette=COLOURS, ax=ax or _axes())
+    ax = _shares(drawn.fillna({"factor": NEVER}), "factor", hue, ax)
     ax.set(xlim=(1.0, max(most, 1.0 + 1e-6) * 1.02), ylabel="share of cases", xlabel="factor to the best method")
-    return _keyed(ax)
+    return ax
 
 
 def along(
@@ -108,8 +111,14 @@ def along(
     import seaborn as sns
 
     data = sound(table, y).dropna(subset=[parameter])
-    style: dict[str, Any] = {"errorbar": ("ci", 95), "seed": 0, "marker": "o", "palette": COLOURS} | more
-    ax = sns.lineplot(data, x=parameter, y=y, hue=hue, ax=ax or _axes(), **style)
+    known = looks(_values(data, hue))
+    look: dict[str, Any] = {
+        "palette": {name: one.colour for name, one in known.items()},
+        "dashes": {name: _dashed(one) for name, one in known.items()},
+        "markers": {name: one.marker for name, one in known.items()},
+    }
+    how: dict[str, Any] = {"hue_order": [*known], "style": hue, "style_order": [*known], "errorbar": ("ci", 95)}
+    ax = sns.lineplot(data, x=parameter, y=y, hue=hue, ax=ax or _axes(), **how | look | {"seed": 0} | more)
     return _labelled(_keyed(ax), y, along="y")
 
 
@@ -128,18 +137,16 @@ def growth(
 
 def completion(simulation: Simulation, ax: Axes | None = None) -> Axes:
     """Draw the share of jobs completed within a time after their arrival, by policy, on the last instance."""
-    import seaborn as sns
-
     times = {policy: trace.jct_s / 3600 for policy, trace in simulation.traces.items()}
     rows = [pd.DataFrame({"policy": policy, "hours": hours}) for policy, hours in times.items()]
     if not rows:
         raise UsageError("no policy has a history")
     # A job that is not done has no time, and counts as one that never completes.
     data = pd.concat(rows, ignore_index=True).fillna({"hours": NEVER})
-    ax = sns.ecdfplot(data, x="hours", hue="policy", palette=COLOURS, ax=ax or _axes())
+    ax = _shares(data, "hours", "policy", ax)
     most = data["hours"][data["hours"] < NEVER].max()
     ax.set(xlim=(0, most), xlabel=f"completion time [{HOURS.unit}]", ylabel="share of jobs")
-    return _keyed(ax)
+    return ax
 
 
 def laws(instance: Instance, found: Fit, marginal: str = "durations", ax: Axes | None = None) -> Axes:
@@ -147,8 +154,6 @@ def laws(instance: Instance, found: Fit, marginal: str = "durations", ax: Axes |
 
     `found` is ``sg.fit(instance)``.
     """
-    import seaborn as sns
-
     from schedgap.instances.fitting import samples
 
     both = samples(instance, found)
@@ -157,11 +162,9 @@ def laws(instance: Instance, found: Fit, marginal: str = "durations", ax: Axes |
     names = found.name, "fitted law"
     parts = [pd.DataFrame({"hours": x / 3600, "of": of}) for x, of in zip(both[marginal], names, strict=True)]
     data = pd.concat(parts, ignore_index=True)
-    ax = sns.ecdfplot(data, x="hours", hue="of", palette=COLOURS, log_scale=True, ax=ax or _axes())
+    ax = _shares(data, "hours", "of", ax, log_scale=True)
     ax.set(xlabel=f"{marginal} [{HOURS.unit}]", ylabel="share of jobs")
-    if legend := ax.get_legend():
-        legend.set_title("")
-    return _keyed(ax)
+    return ax
 
 
 def sound(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
@@ -175,6 +178,29 @@ def sound(table: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return kept
 
 
+def _shares(data: pd.DataFrame, x: str, by: str, ax: Axes | None, **more: Any) -> Axes:
+    """Draw the share of rows up to a value, a line for each value of a column, with a legend."""
+    import seaborn as sns
+
+    ax = ax or _axes()
+    for name, look in looks(_values(data, by)).items():
+        mine = data[data[by] == name]
+        sns.ecdfplot(mine, x=x, ax=ax, color=look.colour, linestyle=(0, _dashed(look) or None), label=name, **more)
+    ax.legend()
+    return _keyed(ax)
+
+
+def _values(data: pd.DataFrame, column: str) -> list[Any]:
+    """Return the values of a column: numbers in their order, others as they come."""
+    values = data[column].dropna().unique().tolist()
+    return sorted(values) if pd.api.types.is_numeric_dtype(data[column]) else values
+
+
+def _dashed(look: Look) -> tuple[float, ...]:
+    """Return strokes and gaps in widths of a line, as matplotlib has them; empty for a solid line."""
+    return tuple(length / WIDTH for length in look.dash) if all(look.dash) else ()
+
+
 def _axes(height: float = 3.6) -> Axes:
     """Return the axes of a new figure, as wide as a text."""
     from matplotlib import pyplot
@@ -183,11 +209,15 @@ def _axes(height: float = 3.6) -> Axes:
 
 
 def _keyed(ax: Axes) -> Axes:
-    """Put the legend beside the drawing, where it hides nothing."""
+    """Put the legend beside the drawing, where it hides nothing; a figure of its own grows as high as the legend."""
     import seaborn as sns
+    from matplotlib.figure import Figure
 
-    if ax.get_legend():
-        sns.move_legend(ax, "upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    if legend := ax.get_legend():
+        sns.move_legend(ax, "upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, handlelength=HANDLE)
+        if isinstance(ax.figure, Figure) and len(ax.figure.axes) == 1:
+            high = LINE_HEIGHT * (len(legend.get_texts()) + 2)
+            ax.figure.set_figheight(max(ax.figure.get_figheight(), high))
     return ax
 
 
@@ -216,7 +246,7 @@ def envy(graph: nx.DiGraph[str], ax: Axes | None = None) -> Axes:
     most = max(gains, default=1.0)
     nx.draw_networkx_nodes(graph, place, ax=ax, node_size=900, node_color="#e8eef4", edgecolors="#57606a")
     nx.draw_networkx_labels(graph, place, ax=ax, font_size=9)
-    arc: dict[str, Any] = {"connectionstyle": "arc3,rad=0.12", "node_size": 900, "edge_color": "#d55e00"}
+    arc: dict[str, Any] = {"connectionstyle": "arc3,rad=0.12", "node_size": 900, "edge_color": PALETTE[1]}
     nx.draw_networkx_edges(graph, place, ax=ax, width=[0.6 + 2.4 * gain / most for gain in gains], **arc)
     texts = {pair: f"{gain:.0%}" for pair, gain in nx.get_edge_attributes(graph, "envy").items()}
     nx.draw_networkx_edge_labels(graph, place, texts, ax=ax, font_size=8, connectionstyle=arc["connectionstyle"])
@@ -239,9 +269,9 @@ def flow(graph: nx.DiGraph[Any], ax: Axes | None = None) -> Axes:
     ax = ax or _axes(1.0 + 0.4 * max(map(len, sides)))
     place = {node: (x, 0.5 - (i + 0.5) / len(side)) for x, side in enumerate(sides) for i, node in enumerate(side)}
     used = [(a, b, data) for a, b, data in graph.edges(data=True) if data["flow"] or SINK in (a, b)]
-    full = ["#d55e00" if data["flow"] == data["capacity"] else "#57606a" for *_, data in used]
+    full = [PALETTE[1] if data["flow"] == data["capacity"] else "#57606a" for *_, data in used]
     widths = [0.5 + data["flow"] for *_, data in used]
-    nx.draw_networkx_nodes(graph, place, ax=ax, node_size=80, node_color="#0072b2")
+    nx.draw_networkx_nodes(graph, place, ax=ax, node_size=80, node_color=PALETTE[0])
     ends = [(a, b) for a, b, _ in used]
     nx.draw_networkx_edges(graph, place, ends, ax=ax, width=widths, edge_color=full, node_size=80)
     labels = {(a, b): f"{data['flow']} of {data['capacity']}" for a, b, data in used}
@@ -270,7 +300,7 @@ def windows(graph: nx.DiGraph[int], ax: Axes | None = None) -> Axes:
     nx.draw_networkx_edges(graph, place, ax=ax, edge_color="#57606a", **box)
     waits = {(a, b): f"{len(data['jobs'])} wait" for a, b, data in graph.edges(data=True)}
     nx.draw_networkx_edge_labels(graph, place, waits, ax=ax, font_size=8)
-    arrow: dict[str, Any] = {"arrowprops": {"arrowstyle": "->", "color": "#0072b2"}}
+    arrow: dict[str, Any] = {"arrowprops": {"arrowstyle": "->", "color": PALETTE[0]}}
     beside: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "va": "center"}
     for (x, _), data in zip(place.values(), graph.nodes.values(), strict=True):
         ax.annotate("", (x, 0.36), (x, 1.0), **arrow)
@@ -298,8 +328,8 @@ def support(graph: nx.Graph[Any], ax: Axes | None = None) -> Axes:
     place = {node: (x, 0.5 - (i + 0.5) / len(side)) for x, side in columns for i, node in enumerate(side)}
     shares = [3.0 * share for share in nx.get_edge_attributes(ordered, "share").values()]
     split = {*fragmented(graph)}
-    of_jobs = ("#d55e00" if name in split else "#c9d1d9" for _, name in jobs)
-    colours = ["#0072b2"] * len(servers) + [*of_jobs]
+    of_jobs = (PALETTE[1] if name in split else "#c9d1d9" for _, name in jobs)
+    colours = [PALETTE[0]] * len(servers) + [*of_jobs]
     nx.draw_networkx_nodes(ordered, place, ax=ax, node_size=60, node_color=colours)
     nx.draw_networkx_edges(ordered, place, ax=ax, width=shares, edge_color="#57606a", alpha=0.6)
     for kind, name in ordered:

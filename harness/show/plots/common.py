@@ -13,6 +13,7 @@ import pandas as pd
 
 from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.figure import Drawn, figure
+from schedgap.harness.show.looks import Look
 from schedgap.harness.show.measures import COMPARE, TRACE
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.results import Compared, some
@@ -83,7 +84,7 @@ def by_method(
     bold = {"condition": {"test": f"indexof({own}, datum.value) >= 0", "value": "bold"}, "value": "normal"}
     side = alt.Y("method:N", title=None, sort=list(order), axis=alt.Axis(grid=True, labelFontWeight=bold))
     base = alt.Chart(width=style.WIDTH - 160, height=alt.Step(style.ROW)).encode(side, axis)
-    look = style.colour(data.looks, order, legend=False)
+    look = style.colour(data.looks, order, legend="")
     look["shape"] = style.keyed(alt.Shape, "what", {kind: shape for kind, shape in shapes.items() if kind in kinds})
     further = [key for key in points[0][1] if key not in ("value", "text", "what")]
     tips = style.tip("method", "kind", "instance", ("text", what), "what", *further)
@@ -347,7 +348,7 @@ def solver_profile(data: Compared) -> Drawn:
     return chart, f"n = {counted(size, 'case')}, {counted(len(solvers), 'solver')} on {data.where}."
 
 
-def _profiles(looks: Mapping[str, style.Look], problems: Mapping[str, Ratios], xlabel: str) -> Any:
+def _profiles(looks: Mapping[str, Look], problems: Mapping[str, Ratios], xlabel: str) -> Any:
     """Return a chart of the share of cases in which each method is within a factor of the best, with titled panels."""
     lines, ends = [], []
     for title, ratios in problems.items():

@@ -20,9 +20,6 @@ MOST = 6
 LINES = {ENVY: "ε-envy", BOTH: "ε-envy, and σ = 1", SHARE: "share σ of the equal split"}
 """Curves, in words."""
 
-SHAPES = ("circle", "square", "triangle-up")
-"""Shapes of mechanisms, where colours repeat with other dashes."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Curves(Part):
@@ -80,12 +77,11 @@ def _panel(
     ]
     axis, height = style.x("x", title, domain=[0.0, 1.0]), style.y("lost", "total efficiency lost [%]")
     size: dict[str, Any] = {"width": (style.WIDTH - 80) // 2, "height": 240}
-    dashes = dict(zip(LINES.values(), style.DASHES, strict=True))
+    dashes = {name: list(look.dash) for name, look in style.looks(LINES.values()).items()}
     curve = alt.Chart(style.rows(lines), **size).mark_line(color=style.INK)
     names = list(dict.fromkeys(point["method"] for point in points))
-    colours = alt.Scale(domain=names, range=[looks[name][0] for name in names])
-    places = [style.DASHES.index(looks[name][1]) for name in names]
-    shapes = alt.Scale(domain=names, range=[SHAPES[place] for place in places])
+    colours = alt.Scale(domain=names, range=[looks[name].colour for name in names])
+    shapes = alt.Scale(domain=names, range=[looks[name].mark for name in names])
     mark = alt.Chart(style.rows(points), **size).mark_point(filled=True, size=60, opacity=0.9)
     return alt.layer(
         curve.encode(axis, height, strokeDash=style.keyed(alt.StrokeDash, "curve", dashes)),

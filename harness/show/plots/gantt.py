@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from schedgap.harness.show.figure import Drawn
+from schedgap.harness.show.looks import PALETTE
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.results import Compared, some
 from schedgap.harness.show.text import clean, number
@@ -29,7 +30,7 @@ from schedgap.instances.workload import Servers, server_names
 TOUCHING = 1e-9
 """Relative time gap up to which two bars count as adjacent."""
 
-NAMED_JOBS = len(style.PALETTE)
+NAMED_JOBS = len(PALETTE)
 """Maximum number of jobs with individual colours; otherwise, the colour shows a job's place in the order."""
 
 MAX_LANES = 160
@@ -255,7 +256,7 @@ def _jobs(chart: Chart, top: Array, bars: Bars, unit: style.Clock) -> list[dict[
         drawn, mine = bars.job[bar] == job, bars.job == job
         start, end, gpus = bars.start[mine], bars.end[mine], bars.gpus[mine]
         bounds = {"time": bars.start[bar[drawn]] / unit.seconds, "end": bars.end[bar[drawn]] / unit.seconds}
-        ink = style.text_colour(style.PALETTE[job % len(style.PALETTE)])
+        ink = style.text_colour(PALETTE[job % len(PALETTE)])
         life = {
             "job": clean(chart.jobs[job], 30),
             "order": job + 1,

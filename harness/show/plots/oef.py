@@ -86,7 +86,7 @@ def efficiencies(data: Compared) -> Drawn:
             for tenant, value, equal in zip(tenants, values, split, strict=True)
         ]
         order, place = list(map(style.name, reached)), alt.X("tenant:N", sort=None, title="tenant")
-        look = {"xOffset": alt.XOffset("method:N", sort=order), **style.colour(data.looks, order)}
+        look = {"xOffset": alt.XOffset("method:N", sort=order), **style.colour(data.looks, order, "bars")}
         tips = ["method", "tenant", "efficiency", ("split", "equal split")]
         height = style.y("efficiency", "efficiency [slowest-GPU equivalents]")
         line = alt.MarkDef("tick", color=style.INK, thickness=1.5, bandSize=60)

@@ -131,9 +131,9 @@ def shape(data: Drawable) -> Drawn:
     return KINDS[data.drawing.kind](data, means) if means else None
 
 
-def _look(known: Sequence[Record]) -> dict[str, Any]:
+def _look(known: Sequence[Record], bars: bool = False) -> dict[str, Any]:
     names = [record["series"] for record in known]
-    return style.colour(style.looks(names), names)
+    return style.colour(style.looks(names), names, "bars" if bars else "lines")
 
 
 def _with_method(records: Sequence[Record], numeric: bool) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ def _names(axis: type[alt.X] | type[alt.Y], field: str, title: str, known: Seque
 def _curves(data: Drawable, known: Sequence[Record]) -> Any:
     """Return a chart of lines or grouped bars, with intervals and printed values."""
     bars, along = data.drawing.kind == "bars", data.drawing.along
-    numeric, look = not bars and is_numeric(known), _look(known)
+    numeric, look = not bars and is_numeric(known), _look(known, bars)
     across = _names(alt.X, "x", along, known, labelAngle=0, **({"labelLimit": 200} if bars else {}))
     if numeric:
         places = [float(record["x"]) for record in known]

@@ -12,6 +12,7 @@ import altair as alt
 
 from schedgap.harness.engine.result import Later, Opened, grouped
 from schedgap.harness.show.figure import Drawn, Part, figure, parts
+from schedgap.harness.show.looks import Look
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.text import clean
 from schedgap.harness.studies.compare.row import Comparison, Row
@@ -90,7 +91,7 @@ class Compared(Part):
         return sorted(rows, key=lambda row: row.objective or 0.0)
 
     @cached_property
-    def looks(self) -> dict[str, style.Look]:
+    def looks(self) -> dict[str, Look]:
         """Colour and dashes of each method, the same in all figures of a run.
 
         Methods with parameters, relaxations and bounds come last, so that the others get the first colours.

@@ -9,6 +9,7 @@ import numpy as np
 
 from schedgap.harness.show.figure import Drawn, figure
 from schedgap.harness.show.ladder import WAITING, executed, ladder
+from schedgap.harness.show.looks import PALETTE
 from schedgap.harness.show.page.rigid import height, why_of, words
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.results import Compared
@@ -18,7 +19,7 @@ from schedgap.heuristics.rigid import LOGGED
 from schedgap.instances.parameters import base_id
 from schedgap.instances.rigid import RigidView
 
-COLOURS = (style.BOUND, *style.PALETTE[:3], style.PALETTE[4])
+COLOURS = (style.BOUND, *PALETTE[:3], PALETTE[4])
 """Colours of the bound and of the steps above it."""
 
 

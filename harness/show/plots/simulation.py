@@ -11,6 +11,7 @@ import altair as alt
 import numpy as np
 
 from schedgap.harness.show.figure import Drawn, Part, figure, parts
+from schedgap.harness.show.looks import Look
 from schedgap.harness.show.measures import SIMULATE
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.gantt import Chart, gantt, of_trace
@@ -48,7 +49,7 @@ class Histories(Part):
         return next(iter(self.traces.values()))
 
     @cached_property
-    def looks(self) -> dict[str, style.Look]:
+    def looks(self) -> dict[str, Look]:
         """Colour and dashes of each policy, the same in all figures."""
         return style.looks(row.policy for row in self.rows)
 

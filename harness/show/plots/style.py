@@ -10,24 +10,20 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle, product
 from typing import Any
 
 import altair as alt
 import numpy as np
 
+from schedgap.harness.show.looks import PALETTE, Look
+from schedgap.harness.show.looks import looks as looks_of
 from schedgap.harness.show.text import clean, number, plain, ratio
 from schedgap.instances.arrays import Array, Ints
 from schedgap.instances.schema import Instance
 
 INK, MUTED, FAINT, IDLE, PAPER = "#1b1f24", "#57606a", "#d8dee4", "#eceff2", "#ffffff"
 
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b3446c", "#8a7a00", "#3f9fd6", "#a87328", "#7f7f7f", "#9467bd", "#5c8a00")
-"""Ten colours that are distinct under all common forms of colour blindness, and visible on white and on black."""
-
-DASHES: tuple[list[float], ...] = ([1, 0], [5, 2], [1.5, 2])
-
-ACCENT, SECOND, BOUND = PALETTE[0], PALETTE[1], PALETTE[3]
+ACCENT, SECOND, BOUND = PALETTE[0], PALETTE[1], PALETTE[5]
 
 DASHED = [4, 2]
 
@@ -55,9 +51,6 @@ COLUMNS = 120
 SMALL = 1e-4
 """Dual prices below this fraction of the highest one count as 0."""
 
-Look = tuple[str, list[float]]
-"""Colour and dash pattern of a line."""
-
 
 def name(method: str) -> str:
     """Return the name of a method as shown in tables and charts."""
@@ -65,20 +58,27 @@ def name(method: str) -> str:
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Return colour and dashes of each method, for all figures of these methods; colours repeat with other dashes."""
-    styles = cycle((colour, dash) for dash, colour in product(DASHES, PALETTE))
-    return dict(zip(dict.fromkeys(map(name, methods)), styles, strict=False))
+    """Return the look of each method by its name in charts, for all figures of these methods."""
+    return looks_of(map(name, methods))
 
 
-def colour(looks: Mapping[str, Look], methods: Iterable[str], legend: bool = True) -> dict[str, Any]:
-    """Return the encoding of methods by colour, and also by dashes if the legend would repeat a colour."""
+def colour(looks: Mapping[str, Look], methods: Iterable[str], legend: str = "lines") -> dict[str, Any]:
+    """Return the encoding of methods by colour, with a legend of `lines` with their dashes, of `bars`, or none."""
     names = list(dict.fromkeys(methods))
-    key = alt.Legend(title=None) if legend else None
-    colours, dashes = (alt.Scale(domain=names, range=[looks[name][i] for name in names]) for i in (0, 1))
+    key = LEGENDS.get(legend)
+    colours = alt.Scale(domain=names, range=[looks[name].colour for name in names])
     encoding: dict[str, Any] = {"color": alt.Color("method:N", scale=colours, legend=key)}
-    if legend and len({looks[name][0] for name in names}) < len(names):
+    if legend == "lines":
+        dashes = alt.Scale(domain=names, range=[list(looks[name].dash) for name in names])
         encoding["strokeDash"] = alt.StrokeDash("method:N", scale=dashes, legend=key)
     return encoding
+
+
+LEGENDS = {
+    "lines": alt.Legend(title=None, symbolType="stroke", symbolSize=40**2, symbolStrokeWidth=2, clipHeight=14),
+    "bars": alt.Legend(title=None),
+}
+"""Legends of methods. A line is 40 pixels long, so that its dashes are seen, and as high as a line of text."""
 
 
 def text_colour(background: str) -> str:
@@ -248,7 +248,7 @@ def strips(values: Mapping[str, Mapping[str, Array]], slot_s: float, unit: Clock
             words = {"method": name(method), "kind": kind, "mean": f"{100 * float(np.mean(row)):.1f} %"}
             records.append({**words, "time": times, "share": np.append(share, share[-1])})
     names = [record["method"] for record in records]
-    look = colour(looks, names, legend=False)
+    look = colour(looks, names, legend="")
     if len(kinds) > 1:
         look = {"color": keyed(alt.Color, "kind", dict(zip(kinds, ["#9fb8d0", *PALETTE[1:]], strict=False)))}
     base = alt.Chart(rows(records), height=34 if len(values) > 4 else 70, width=WIDTH)
@@ -428,7 +428,7 @@ def beside_bounds(groups: Sequence[ValueGroup], title: str, looks: Mapping[str, 
     ]
     side = alt.Y("method:N", title=None, sort=alt.EncodingSortField("value", op="min"))
     base = alt.Chart(width=WIDTH - 140, height=alt.Step(ROW)).encode(side, x("value", title))
-    look = colour(looks, [record["method"] for record in records], legend=False)
+    look = colour(looks, [record["method"] for record in records], legend="")
     tips = tip("method", ("value", title), ("bound", "certified lower bound"))
     layers = [base.mark_bar(size=12).encode(tooltip=tips, **look)]
     layers += [base.mark_text(align="left", dx=4).encode(text="text:N")]

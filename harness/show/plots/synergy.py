@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 
 from schedgap.harness.show.figure import Drawn, figure
+from schedgap.harness.show.looks import PALETTE
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.results import Compared, some
 from schedgap.harness.show.text import clean
@@ -118,7 +119,7 @@ def servers(data: Compared) -> Drawn:
             seen = np.isin(schedule.server, hosts)
             drawn = (each[seen].tolist() for each in (schedule.server, schedule.job, shares))
             for server, job, part in zip(*drawn, strict=True):
-                who = {"job": clean(view.workload.ids[job], 20), "colour": style.PALETTE[job % len(style.PALETTE)]}
+                who = {"job": clean(view.workload.ids[job], 20), "colour": PALETTE[job % len(PALETTE)]}
                 stacks.append({**about, **who, "server": server, "held": 100.0 * part})
     chart = style.plot(
         stacks,

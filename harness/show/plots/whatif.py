@@ -8,13 +8,14 @@ from typing import Any
 import altair as alt
 
 from schedgap.harness.show.figure import Drawn, Part, figure, parts
+from schedgap.harness.show.looks import PALETTE
 from schedgap.harness.show.plots import style
 from schedgap.harness.show.plots.results import some
 from schedgap.harness.show.text import clean, number
 from schedgap.harness.studies.whatif.row import BASE, EXECUTED, WhatIf
 from schedgap.instances.text import counted
 
-COLOURS = {"policy": style.PALETTE[0], "limits": style.PALETTE[2], "cluster": style.PALETTE[4]}
+COLOURS = {"policy": PALETTE[0], "limits": PALETTE[2], "cluster": PALETTE[4]}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
