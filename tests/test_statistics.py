@@ -291,30 +291,30 @@ def test_times_at_the_limit_count_as_at_least_as_long() -> None:
 
 
 def test_growth_needs_several_sizes() -> None:
-    sizes = {f"{n}-{seed}": (n, seed) for n in (2, 4, 8, 16) for seed in range(3)}
+    sizes = {f"{n}-{seed}": (n, seed) for n in (2, 4, 8, 16, 32) for seed in range(3)}
     instances = {mark: instance(np.ones((n, 2)) + np.arange(2)) for mark, (n, _) in sizes.items()}
     timed = [
         row("oef.cooperative", mark, 1.0).replace(instance=mark, solve_s=0.01 * n**2 * (1 + 0.1 * seed))
         for mark, (n, seed) in sizes.items()
     ]
     (one,) = statistics(Comparison(META, timed, instances)).growth
-    assert (one.smallest, one.largest, one.results, one.censored) == (2, 16, 12, 0)
+    assert (one.smallest, one.largest, one.results, one.censored) == (2, 32, 15, 0)
     assert one.exponent == pytest.approx(2.0)
     failed: dict[str, Any] = {"status": "error", "solve_s": None, "verified": None}
-    slowest = [each.replace(**failed) if each.instance.startswith("16") else each for each in timed]
+    slowest = [each.replace(**failed) if each.instance.startswith("32") else each for each in timed]
     (one,) = statistics(Comparison(META, slowest, instances)).growth
     assert one.censored == 3
-    assert statistics(Comparison(META, timed[:3], instances)).growth == []
+    assert statistics(Comparison(META, timed[:9], instances)).growth == []
 
 
 def test_growth_needs_several_sizes_at_which_a_method_ended_by_itself() -> None:
-    """Two results that ended and two at the limit fit any steep line: there is no exponent, and no crash."""
-    instances = {str(n): instance(np.ones((n, 2)) + np.arange(2)) for n in (2, 4, 8, 16, 32)}
-    seconds = {"2": 0.01, "4": 0.011, "8": 60.0, "16": 60.0, "32": 60.0}
+    """Two results that ended and three at the limit fit any steep line: there is no exponent, and no crash."""
+    instances = {str(n): instance(np.ones((n, 2)) + np.arange(2)) for n in (2, 4, 8, 16, 32, 64)}
+    seconds = {"2": 0.01, "4": 0.011, "8": 60.0, "16": 60.0, "32": 60.0, "64": 60.0}
     timed = [row("oef.cooperative", n, 1.0).replace(instance=n, solve_s=s) for n, s in seconds.items()]
     assert statistics(Comparison(META, timed, instances)).growth == []
-    straight = [one.replace(solve_s=1e-3 * float(one.instance) ** 2) for one in timed[:3]]
-    (found,) = statistics(Comparison(META, [*straight, *timed[3:]], instances)).growth
+    straight = [one.replace(solve_s=1e-3 * float(one.instance) ** 2) for one in timed[:4]]
+    (found,) = statistics(Comparison(META, [*straight, *timed[4:]], instances)).growth
     assert (found.censored, found.exponent_low <= found.exponent <= found.exponent_high) == (2, True)
 
 
@@ -325,7 +325,7 @@ def test_tenants_are_the_size_of_instances_of_oef() -> None:
 
 def test_growth_needs_no_other_random_numbers(kept: Comparison) -> None:
     """A grid of sizes of one day has an exponent, and no intervals of gaps: one day says nothing of others."""
-    sizes = {f"gen/20jobs?jobs={n}&seed=1": n for n in (5, 10, 20)}
+    sizes = {f"gen/20jobs?jobs={n}&seed=1": n for n in (5, 10, 15, 20)}
     instances = {name: sg.load(name) for name in sizes}
     timed = [row("hadar.online", name, 1.0).replace(instance=name, solve_s=0.01 * n) for name, n in sizes.items()]
     alone = statistics(Comparison(META, timed, instances))

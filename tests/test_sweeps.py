@@ -303,7 +303,7 @@ def test_every_method_runs_once_under_each_of_the_limits(tmp_path: Path) -> None
     ("old", "new", "message"),
     [
         ('"rough"', '"short"', "limits = short, short: limits of different names"),
-        ("rel_gap = 0.01", "rel_gap = 1", "limits[1].rel_gap = 1: relative gap at which a MIP counts as solved, in [0"),
+        ("rel_gap = 0.01", "rel_gap = 1", "limits[1].rel_gap = 1: relative gap at which a search ends, in [0"),
         ("rel_gap = 0.01", "threads = 0", "limits[1].threads = 0: threads of one solve"),
         ("rel_gap = 0.01", "nodes = -1", "limits[1].nodes = -1: nodes per search or MIP, 0 or more"),
         ("rel_gap = 0.01", "seeds = 0", "limits[1].seeds: unknown field"),

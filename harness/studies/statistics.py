@@ -398,8 +398,8 @@ def _regression(
 
 # ---------------------------------------------------------------- growth
 
-SIZES = 3
-"""Fewest different sizes at which a method ended by itself for an exponent of growth."""
+SIZES = 4
+"""Fewest different sizes at which a method ended by itself for an exponent of growth: with three, intervals are ±7."""
 
 SPREAD = 1e-3, 1e3
 """Least and largest spread of the logarithm of a solve time; a fit without errors has no most likely spread."""

@@ -193,7 +193,7 @@ class LimitSet(Record):
 
     name: Name = rule("label of the rows, in their column limits")
     time_limit_s: float | None = rule("seconds each solve may take, positive", gt=0, default=None)
-    rel_gap: float | None = rule("relative gap at which a MIP counts as solved, in [0, 1)", ge=0, lt=1, default=None)
+    rel_gap: float | None = rule("relative gap at which a search ends, in [0, 1)", ge=0, lt=1, default=None)
     threads: int | None = rule("threads of one solve", ge=1, le=MOST_THREADS, default=None)
     nodes: int | None = rule("nodes per search or MIP, 0 or more", ge=0, default=None)
     all_sizes: bool | None = None
@@ -218,6 +218,7 @@ class Sweep(Record):
     solvers: tuple[Name, ...] = ()
     seeds: tuple[int, ...] = rule("seeds of heuristics and solver, one or more", min_length=1, default=(0,))
     time_limit_s: float | None = rule("seconds each solve or simulation may take, positive", gt=0, default=None)
+    rel_gap: float | None = rule("relative gap at which a search ends, in [0, 1)", ge=0, lt=1, default=None)
     nodes: int | None = rule("nodes per search or MIP, 0 or more", ge=0, default=None)
     all_sizes: bool = False
     limits: tuple[LimitSet, ...] = ()
@@ -232,7 +233,7 @@ class Sweep(Record):
             raise violation("instances", "[]", "one or more references here, or in [[grids]]")
         if not self.methods and not self.policies:
             raise violation("methods", "[]", "ids or patterns of methods ('oef.*') or policies, one or more")
-        of_methods = ("papers", "solvers", "nodes", "all_sizes", "limits", "reference")
+        of_methods = ("papers", "solvers", "rel_gap", "nodes", "all_sizes", "limits", "reference")
         compared = ("policies", "options") if self.methods else of_methods
         if wrong := [name for name in compared if name in self.model_fields_set]:
             what = "compares methods" if self.methods else "simulates policies"
@@ -284,7 +285,8 @@ class Sweep(Record):
     def kinds(self, limits: Limits) -> dict[str, Limits]:
         """Return `limits` with the file's changes, by name of the limit set (empty if the file has no sets)."""
         seconds = self.time_limit_s or limits.seconds
-        common = replace(limits, time_limit_s=seconds, nodes=self.nodes, all_sizes=self.all_sizes)
+        gap = limits.rel_gap if self.rel_gap is None else self.rel_gap
+        common = replace(limits, time_limit_s=seconds, rel_gap=gap, nodes=self.nodes, all_sizes=self.all_sizes)
         return {kind.name: kind.over(common) for kind in self.limits} or {"": common}
 
 
