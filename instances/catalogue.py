@@ -31,7 +31,7 @@ from schedgap.instances.errors import InstanceError, UnknownNameError, UsageErro
 from schedgap.instances.generate import generate
 from schedgap.instances.generate.core import GeneratorParameter, Scalar, described, number, usual_of
 from schedgap.instances.generate.workload import slots_until
-from schedgap.instances.parameters import pairs
+from schedgap.instances.parameters import extended, pairs
 from schedgap.instances.registry import unknown
 from schedgap.instances.schema import Horizon, Instance
 
@@ -165,7 +165,7 @@ def usual(name: str, parameter: str) -> Scalar | None:
 def labelled(name: str, changes: Mapping[str, Scalar]) -> str:
     """Return the display name of an instance: `name`, then its overrides in alphabetical order."""
     text = "&".join(f"{_quoted(key)}={_quoted(changes[key])}" for key in sorted(changes))
-    return f"{name}?{text}" if text else name
+    return extended(name, text)
 
 
 def _quoted(value: Scalar) -> str:

@@ -159,6 +159,11 @@ def base_id(name: str) -> str:
     return name.partition("?")[0]
 
 
+def extended(name: str, *queries: str) -> str:
+    """Return the name of a method or an instance with further settings: ``gen/a?load=1`` with ``seed=2``."""
+    return name + "".join(f"{'&' if '?' in name or i else '?'}{one}" for i, one in enumerate(filter(None, queries)))
+
+
 def configured(spec: T, query: str) -> T:
     """Return a spec with the settings of a query (``alpha=1&carry=false``); its id states those that are not defaults.
 
@@ -192,7 +197,7 @@ def configured(spec: T, query: str) -> T:
             functions[field_name] = partial(function, **bound)
     changes = [change for name, value in settings.items() for change in parameters[name].changed(value).items()]
     changed = {name: to for name, to in changes if hasattr(spec, name)}
-    return replace(spec, id=f"{base_id(spec.id)}?{stated(settings)}", settings=settings, **functions | changed)
+    return replace(spec, id=extended(base_id(spec.id), stated(settings)), settings=settings, **functions | changed)
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -190,7 +190,16 @@ def test_overrides_in_the_reference_and_beside_it() -> None:
             "gen/oef-20?arrivals=x: arrivals = \"x\": input should be 'start', 'poisson', 'bursty', ",
         ),
         ("gen/200jobs?load=%0A", f'gen/200jobs?load=%0A: load = "\\n": {LOAD}'),
-        ("gen/200jobs?%0A=1", "gen/200jobs?%0A=1: unknown parameter '\\n'; known: seed, utility, tightness, "),
+        ("gen/200jobs?%0A=1", "gen/200jobs?%0A=1: unknown parameter '\\n'; known: seed, jobs, jobs_per_day, load, "),
+        (  # what the file sets comes first, then what its family adds
+            "gen/oef-20?nope=3",
+            "gen/oef-20?nope=3: unknown parameter 'nope'; known: seed, arrivals, tenants, jobs, jobs_per_day, load, "
+            "size_spread, tail_h, slot_s, variation, gangs, gang_probabilities, … (harness show gen/oef-20 lists all)",
+        ),
+        (
+            "gen/oef-scale?nope=3",
+            "gen/oef-scale?nope=3: unknown parameter 'nope'; known: seed, tenants, types, devices, step, ",
+        ),
         ("gen/200jobs?=1", "'gen/200jobs?=1': '=1' is not key=value (write ?load=1.2&seed=7)"),
         ("gen/200jobs?load", "'gen/200jobs?load': 'load' is not key=value (write ?load=1.2&seed=7)"),
         ("gen/200jobs?load=1&", "'gen/200jobs?load=1&': '' is not key=value (write ?load=1.2&seed=7)"),

@@ -15,7 +15,7 @@ from schedgap.heuristics import HEURISTICS
 from schedgap.heuristics.registry import Guarantee, HeuristicSpec
 from schedgap.heuristics.simulator import POLICIES
 from schedgap.instances.errors import UnknownNameError, UsageError
-from schedgap.instances.parameters import Parameter, Parametrised, configured
+from schedgap.instances.parameters import Parameter, Parametrised, configured, extended
 from schedgap.instances.registry import Registry
 from schedgap.models import MODELS
 
@@ -121,3 +121,17 @@ def test_every_number_in_range_comes_back(value: float) -> None:
     else:
         with pytest.raises(ValueError, match=r"."):
             parameter.read(repr(value), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        (("gen/a",), "gen/a"),
+        (("gen/a", ""), "gen/a"),
+        (("gen/a", "load=1"), "gen/a?load=1"),
+        (("gen/a?load=1", "seed=2"), "gen/a?load=1&seed=2"),
+        (("gen/a", "load=1", "", "seed=2"), "gen/a?load=1&seed=2"),
+    ],
+)
+def test_further_settings_follow_those_of_a_name(parts: tuple[str, ...], name: str) -> None:
+    assert extended(*parts) == name

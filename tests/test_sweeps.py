@@ -79,7 +79,7 @@ vary = {{ slot_s = [1800] }}
     assert names == [
         *("gen/20jobs?jobs=4", "law"),
         *(f"{base}{query}" for base in ("gen/20jobs", "law") for query in epochs),
-        *("gen/20jobs?jobs=4?slot_s=1800", "law?slot_s=1800"),
+        *("gen/20jobs?jobs=4&slot_s=1800", "law?slot_s=1800"),
     ]
     found = sweep(asked.model_dump(exclude_unset=True) | {"instances": asked.instances}, jobs=1, results=tmp_path)
     assert isinstance(found, Comparison)

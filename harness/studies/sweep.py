@@ -52,6 +52,7 @@ from schedgap.instances.catalogue import MAX_REFERENCE, load
 from schedgap.instances.errors import UsageError
 from schedgap.instances.importers import Options as ImportOptions
 from schedgap.instances.importers import import_trace
+from schedgap.instances.parameters import extended
 from schedgap.instances.plugins import load_plugin
 from schedgap.instances.ranges import MOST_THREADS
 from schedgap.instances.schema import Instance, Name, Record, Text, rule, violation
@@ -106,8 +107,7 @@ class SweepGrid(Record):
     def references(self) -> Iterator[str]:
         """Yield the references of all combinations, those of each base together."""
         for base in self.bases:
-            joined = "&" if "?" in base else "?"
-            yield from (base + joined + query(values) for values in combinations(self.vary))
+            yield from (extended(base, query(values)) for values in combinations(self.vary))
 
     @property
     def bases(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec
+from schedgap.instances.parameters import extended
 from schedgap.instances.registry import Registry
 from schedgap.instances.schema import Instance
 
@@ -55,7 +56,7 @@ class HardFamily:
 
     def ref(self, value: int, settings: str = "") -> str:
         """Return the reference of the instance at a value of the parameter, and with settings of others."""
-        return f"family/{self.id}?" + "&".join(filter(None, [f"{self.parameter}={value}", settings]))
+        return extended(f"family/{self.id}", f"{self.parameter}={value}", settings)
 
     def worst(self, method: str, value: int) -> str:
         """Return the reference of the instance at a value of the parameter that is worst for a method."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
@@ -162,10 +162,11 @@ def _read(
     if id not in FAMILIES:
         raise UnknownNameError(f"{where}: {unknown(FAMILIES.kind, id[:60], FAMILIES.ids())}")
     family = FAMILIES.get(id)
-    allowed = parameters(family.spec)
+    allowed = parameters(family.spec, file.generator)
     for key in overrides:
         if key not in allowed:
-            raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}")
+            whole = f" (harness show {where.partition('?')[0]} lists all)"
+            raise UnknownNameError(f"{where}: {unknown('parameter', key, allowed)}{whole}")
     lists = [name for name in allowed if not _single(family.spec, name)]
     given = {k: [number(part) for part in str(v).split(",")] if k in lists else number(v) for k, v in overrides.items()}
     return file, family, {**file.generator, **given}
@@ -183,9 +184,9 @@ def described(
     document: Mapping[str, Any], overrides: Mapping[str, Scalar], where: str = "generator"
 ) -> list[GeneratorParameter]:
     """Return the parameters of a spec that a reference may override; it raises what :func:`generate` raises."""
-    _, family, table = _read(document, overrides, where)
+    file, family, table = _read(document, overrides, where)
     spec, found = parse(family.spec, table, where), []
-    for name in parameters(family.spec):
+    for name in parameters(family.spec, file.generator):
         field, value = family.spec.model_fields[name], getattr(spec, name)
         extra = field.json_schema_extra
         right = str(extra["rule"]) if isinstance(extra, dict) else "true or false" if field.annotation is bool else ""
@@ -226,9 +227,14 @@ def _with_utilities(drawn: Instance, spec: GeneratorSpec) -> dict[str, Any]:
     return {"jobs": tuple(jobs), "derived": (*drawn.derived, note)}
 
 
-def parameters(spec: type[GeneratorSpec]) -> list[str]:
-    """Return the names of the parameters that a reference may override: scalars, words and lists of numbers."""
-    return [name for name in spec.model_fields if name != "family" and (_single(spec, name) or _numbers(spec, name))]
+def parameters(spec: type[GeneratorSpec], table: Iterable[str] = ()) -> list[str]:
+    """Return the names of the parameters that a reference may override: scalars, words and lists of numbers.
+
+    Those that a `table` sets come first, in its order, then the family's own, then those of all families.
+    """
+    own = [name for one in spec.__mro__ for name in vars(one).get("__annotations__", ())]
+    ordered = dict.fromkeys(name for name in (*table, *own) if name in spec.model_fields)
+    return [name for name in ordered if name != "family" and (_single(spec, name) or _numbers(spec, name))]
 
 
 def _single(spec: type[GeneratorSpec], name: str) -> bool:

@@ -24,7 +24,7 @@ from schedgap.harness.engine.result import grouped
 from schedgap.harness.show.measures import TIME_SHIFT_S
 from schedgap.harness.studies.compare.row import Row, allowed_under, ratio
 from schedgap.harness.studies.resampling import FEWEST, averaged, by_unit, interval, units_of
-from schedgap.instances.parameters import pairs, stated
+from schedgap.instances.parameters import extended, pairs, stated
 
 if TYPE_CHECKING:
     from schedgap.models.engine.solve import Solution
@@ -241,7 +241,7 @@ def cases(rows: Iterable[Row]) -> list[Row]:
             base, question, query = row.method.partition("?")
             settings = pairs(query, row.method, "") if question else {}
             solver = settings.pop("solver", row.solver or "highs")  # the solver that solved the model, or failed to
-            model = f"{base}?{stated(settings)}" if settings else base
+            model = extended(base, stated(settings))
             solved.append(row.replace(method=solver, fingerprint=f"{row.fingerprint} {model}", solver=solver))
     return solved if len({row.method for row in solved}) > 1 else []
 
