@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import oef_reference as ref
@@ -11,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from schedgap import models
 from schedgap.harness.ask import fairness
+from schedgap.harness.ask.mechanisms import SLACK, in_double_precision, mechanism, of_program
 from schedgap.heuristics.oef import gandiva_fair
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, OefView, efficiency, matrix_view
+from schedgap.instances.views.oef import OefView, efficiency, matrix_view
 
 COOPERATIVE = ref.mechanism("oef.cooperative")
 NONCOOPERATIVE = ref.mechanism("oef.noncooperative")
@@ -135,8 +138,8 @@ def test_the_search_is_reproducible_and_keeps_to_its_direction() -> None:
     view = view_of((1, 2, 3), (1, 5, 4))
     directions: tuple[tuple[fairness.Direction, int], ...] = (("over", 1), ("under", -1))
     for direction, sign in directions:
-        once = fairness.strategy_proof(NONCOOPERATIVE, view, direction=direction, trials=8, steps=4).witness
-        again = fairness.strategy_proof(NONCOOPERATIVE, view, direction=direction, trials=8, steps=4).witness
+        once = fairness.strategy_proof("oef.noncooperative", view, direction=direction, trials=8, steps=4).witness
+        again = fairness.strategy_proof("oef.noncooperative", view, direction=direction, trials=8, steps=4).witness
         assert np.array_equal(once.report, again.report)
         assert np.all(sign * (once.report - view.true_speedups[once.tenant]) >= 0)
         assert once.report[0] == 1
@@ -146,12 +149,9 @@ def test_the_search_is_reproducible_and_keeps_to_its_direction() -> None:
 def test_gandiva_fair_is_not_strategy_proof() -> None:
     """A tenant gains by the paper's misreport, 2.8 for 2, and the search finds a report that is at least as good."""
 
-    def mechanism(view: OefView) -> Allocation:
-        return Allocation(gandiva_fair.shares(view))
-
     lied = replace(view_of((1, 2.8), (1, 3), (1, 4)), true_speedups=EQ1.speedups)
-    gained = efficiency(EQ1.speedups, mechanism(lied).devices)[0]
-    finding = fairness.strategy_proof(mechanism, EQ1, direction="over")
+    gained = efficiency(EQ1.speedups, gandiva_fair.shares(lied))[0]
+    finding = fairness.strategy_proof("oef.gandiva_fair", EQ1, direction="over")
     assert not finding
     assert finding.witness.gained >= gained - 1e-3 > finding.witness.honest
 
@@ -163,20 +163,19 @@ def test_a_gain_by_the_choice_of_the_optimum_is_none() -> None:
     """
     truth = view_of((1, 2, 4), (1, 1, 1), m=(1, 2, 1))
     lie = replace(truth, speedups=np.ones((2, 3)))
-    least, worth = fairness.least_worth("oef.noncooperative"), fairness.own_worth(truth, 0)
-    assert least(truth, worth) == pytest.approx(3.2)
-    assert (least(lie, worth), -least(lie, -worth)) == pytest.approx((3, 6))
+    shared, worth = mechanism("oef.noncooperative"), fairness.own_worth(truth, 0)
+    assert shared(truth).span(worth) == (Fraction(16, 5), Fraction(16, 5))
+    assert shared(lie).span(worth) == (3, 6)
 
 
 def test_witnesses_against_strategy_proofness_hold_in_every_optimum() -> None:
-    least = fairness.least_worth("oef.noncooperative")
-    view = view_of((1, 2, 4), (1, 1, 1), m=(1, 2, 1))
-    found = fairness.strategy_proof(NONCOOPERATIVE, view, direction="under", trials=6, steps=4, least=least)
+    shared, view = mechanism("oef.noncooperative"), view_of((1, 2, 4), (1, 1, 1), m=(1, 2, 1))
+    found = fairness.strategy_proof(shared, view, direction="under", trials=6, steps=4)
     lie = replace(view, speedups=view.speedups.copy())
     lie.speedups[found.witness.tenant] = found.witness.report
     worth = fairness.own_worth(view, found.witness.tenant)
-    assert found.witness.gained == pytest.approx(least(lie, worth))
-    assert found.witness.honest == pytest.approx(-least(view, -worth))
+    assert found.witness.gained == float(shared(lie).span(worth)[0])
+    assert found.witness.honest == float(shared(view).span(worth)[1])
 
 
 SEVERAL = replace(
@@ -190,11 +189,28 @@ def test_tenants_of_several_job_types_gain_by_over_reports() -> None:
 
     It reports ⟨1, 9⟩ for ⟨1, 1.1⟩.
     """
-    least, worth = fairness.least_worth("oef.noncooperative"), fairness.own_worth(SEVERAL, 0)
+    shared, worth = mechanism("oef.noncooperative"), fairness.own_worth(SEVERAL, 0)
     speedups = SEVERAL.speedups.copy()
     speedups[0, 1] = 9
-    assert -least(SEVERAL, -worth) == pytest.approx(60 / 19)
-    assert least(replace(SEVERAL, speedups=speedups), worth) == pytest.approx(3.910810811)
+    assert shared(SEVERAL).span(worth)[1] == Fraction(60, 19)
+    assert float(shared(replace(SEVERAL, speedups=speedups)).span(worth)[0]) == pytest.approx(3.910810811)
+
+
+@given(views(weighted=True), st.sampled_from(["oef.cooperative", "oef.noncooperative"]))
+@settings(max_examples=15)
+def test_optima_in_double_precision_are_those_in_fractions(view: OefView, method: str) -> None:
+    worth, spec = fairness.own_worth(view, 0), models.get(method)
+    exact, near = of_program(spec, view), in_double_precision(spec, view)
+    size = float(abs(worth).sum() * view.capacity.max())
+    assert list(map(float, near.span(worth))) == pytest.approx(list(map(float, exact.span(worth))), abs=1e-6 * size)
+    assert (exact.slack, near.slack) == (0, SLACK)
+
+
+def test_numbers_that_are_no_fractions_are_solved_in_double_precision() -> None:
+    view = view_of((1, np.pi), (1, np.e))
+    assert mechanism("oef.noncooperative")(view).slack == SLACK
+    with pytest.raises(ValueError, match="is not a fraction"):
+        mechanism("oef.gavel")(view)
 
 
 def test_whole_tenants_of_several_job_types_envy_and_lose_by_sharing() -> None:
@@ -252,7 +268,7 @@ def test_no_over_report_gains_without_cooperation(case: tuple[OefView, Array]) -
 
 def test_searched_over_reports_do_not_gain_either() -> None:
     for view in (EQ1, view_of((1, 2, 6), (1, 4, 8)), view_of((1, 3, 2), (1, 0.5, 4), (1, 2, 2))):
-        assert fairness.strategy_proof(NONCOOPERATIVE, view, direction="over", trials=20, steps=20)
+        assert fairness.strategy_proof("oef.noncooperative", view, direction="over", trials=20, steps=20)
 
 
 def test_an_under_report_gains_without_cooperation() -> None:
@@ -261,7 +277,7 @@ def test_an_under_report_gains_without_cooperation() -> None:
     lied = efficiency(truth.speedups, NONCOOPERATIVE(lie).devices)
     assert honest == pytest.approx([15 / 7, 15 / 7])
     assert lied[1] == pytest.approx(3)
-    finding = fairness.strategy_proof(NONCOOPERATIVE, truth, direction="under", trials=20, steps=20)
+    finding = fairness.strategy_proof("oef.noncooperative", truth, direction="under", trials=20, steps=20)
     assert not finding
     assert finding.witness.tenant == 1
     assert finding.witness.gained > 3
@@ -280,9 +296,8 @@ def test_under_reports_gain_almost_everywhere() -> None:
     gains = 0
     for _ in range(20):
         W = steps(rng.uniform(1, 3, (3, 2)))
-        finding = fairness.strategy_proof(
-            NONCOOPERATIVE, matrix_view(W, np.ones(3)), direction="under", trials=6, steps=4
-        )
+        view = matrix_view(np.round(W, 3), np.ones(3))
+        finding = fairness.strategy_proof("oef.noncooperative", view, direction="under", trials=6, steps=4)
         gains += not finding
     assert gains >= 16
 
@@ -292,7 +307,7 @@ def test_cooperative_shares_invite_over_reports() -> None:
     truth, lie = view_of((1, 2), (1, 5)), view_of((1, 4), (1, 5))
     assert efficiency(truth.speedups, COOPERATIVE(truth).devices) == pytest.approx([1.5, 3.75])
     assert efficiency(truth.speedups, COOPERATIVE(lie).devices)[0] == pytest.approx(1.75)
-    assert not fairness.strategy_proof(COOPERATIVE, truth, direction="over", trials=10, steps=5)
+    assert not fairness.strategy_proof("oef.cooperative", truth, direction="over", trials=10, steps=5)
 
 
 @given(views(weighted=True))

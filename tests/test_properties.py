@@ -133,7 +133,7 @@ def test_outcomes_hold_what_the_registered_method_gives(rng: Any, name: str, sev
         assert float(least) - 1e-6 <= v.speedups[l] @ given_out[l] <= float(most) + 1e-6
     assert all(
         sum(column) <= m + Fraction(1, 10**6) * (outcomes.slack > 0)
-        for column, m in zip(outcomes.devices.T, v.capacity, strict=True)
+        for column, m in zip(outcomes.chosen().T, v.capacity, strict=True)
     )
 
 
@@ -166,10 +166,10 @@ def test_an_allocation_stands_for_fractions_only_if_they_use_the_same_devices() 
     devices = np.array([[1 / 3, 0.25], [2 / 3, 0.75]])
     exact = of_allocation(devices, np.ones(2))
     assert exact.slack == 0
-    assert exact.devices.tolist() == [[Fraction(1, 3), Fraction(1, 4)], [Fraction(2, 3), Fraction(3, 4)]]
+    assert exact.chosen().tolist() == [[Fraction(1, 3), Fraction(1, 4)], [Fraction(2, 3), Fraction(3, 4)]]
     rough = of_allocation(np.array([[1 / np.sqrt(2)], [1 - 1 / np.sqrt(2)]]), np.ones(1))
     assert rough.slack > 0
-    assert float(rough.devices[0, 0]) == 1 / np.sqrt(2)
+    assert float(rough.chosen()[0, 0]) == 1 / np.sqrt(2)
 
 
 # ---------------------------------------------------------------------------- checkers against independent computations
@@ -346,7 +346,7 @@ def test_cooperative_shares_satisfy_theorem_5_1_exactly_for_one_job_type(rng: An
     where = drawn(rng)
     assert holds("oef.cooperative", "envy-free")(where) is None
     assert holds("oef.cooperative", "sharing-incentive")(where) is None
-    whole: Exact = mechanism("oef.cooperative")(view(where.before())).devices.sum(axis=0)
+    whole: Exact = mechanism("oef.cooperative")(view(where.before())).chosen().sum(axis=0)
     assert whole.tolist() == list(where.devices)
 
 
@@ -413,7 +413,7 @@ def test_the_equilibrium_is_exact_and_implies_three_properties_and_both_monotoni
     where = drawn(rng, several=bool(rng.integers(2)))
     v, run = view(where.before()), mechanism("oef.nash")
     outcomes = run(v)
-    assert outcomes.slack > 0 or is_equilibrium(where, outcomes.devices, v)
+    assert outcomes.slack > 0 or is_equilibrium(where, outcomes.chosen(), v)
     for id in ("envy-free", "sharing-incentive", "pareto-efficient"):
         assert PROPERTIES[id].check(run, where) is None
     for id, change in (("population", {"gone": 0}), ("resource", {"added": int(rng.integers(2))})):
@@ -429,7 +429,7 @@ def test_kept_counterexamples_to_the_equilibrium_are_equilibria_before_and_after
             v = view(seen.before())
             outcomes = mechanism("oef.nash")(v)
             assert outcomes.slack == 0
-            assert is_equilibrium(seen, outcomes.devices, v)
+            assert is_equilibrium(seen, outcomes.chosen(), v)
 
 
 # --------------------------------------------------------------------------------------------------------- the table

@@ -16,26 +16,25 @@ and those of the rules with the smaller one of decisions (:data:`schedgap.certif
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from schedgap.certificates.fairness import PropertyCheck, envy_free, equal_efficiency, sharing_incentive
+from schedgap.harness.ask.mechanisms import Mechanism, in_fractions
+from schedgap.harness.ask.mechanisms import mechanism as registered
 from schedgap.harness.check import TOLERANCE
 from schedgap.harness.show.text import number
 from schedgap.instances.arrays import Array
-from schedgap.instances.views.oef import Allocation, OefView, efficiency, whole
+from schedgap.instances.views.oef import OefView, efficiency, whole
+from schedgap.models.engine.solve.exact import Exact
 
 __all__ = [
-    "REACH", "TOLERANCE", "Direction", "Mechanism", "Misreport", "PropertyCheck", "Worth", "adjacent", "envy_free",
-    "equal_efficiency", "least_worth", "optimal_efficiency", "own_worth", "pareto_efficient", "sharing_incentive",
+    "REACH", "TOLERANCE", "Direction", "Misreport", "PropertyCheck", "adjacent", "envy_free",
+    "equal_efficiency", "optimal_efficiency", "own_worth", "pareto_efficient", "sharing_incentive",
     "strategy_proof", "support_size", "truthful", "whole_tenants",
 ]  # fmt: skip
-
-Mechanism = Callable[[OefView], Allocation]
-"""Maps a view, with its reported speedups, to an allocation."""
 
 REACH = 4.0
 """Largest factor, up or down, between a misreport and the truth."""
@@ -114,16 +113,6 @@ def _support_tolerance(devices: Array) -> float:
 
 Direction = Literal["over", "under", "any"]
 
-Worth = Callable[[OefView, Array], float]
-"""Returns the least ``Σ worth·x`` over all allocations that a mechanism may choose on a view; `worth` is ``(v, k)``."""
-
-
-def least_worth(model: str) -> Worth:
-    """Return a function that computes the worth that a model guarantees, whichever of its optima is chosen."""
-    from schedgap.models.oef.printed import least_over_optima
-
-    return lambda view, worth: least_over_optima(model, view, worth)
-
 
 @dataclass(frozen=True, eq=False)
 class Misreport:
@@ -144,45 +133,39 @@ class Misreport:
 
 
 def strategy_proof(
-    mechanism: Mechanism,
-    view: OefView,
-    *,
-    direction: Direction = "any",
-    trials: int = 60,
-    steps: int = 40,
-    least: Worth | None = None,
+    mechanism: str | Mechanism, view: OefView, *, direction: Direction = "any", trials: int = 60, steps: int = 40
 ) -> PropertyCheck[Misreport]:
     """Search for a tenant that gains by misreporting while the others tell the truth.
 
     Only refutations are proofs. For every tenant the search tries the others' speedups and random factors, then
-    improves the best report by random steps of shrinking size. The truth is `view.true_speedups`.
+    improves the best report by random steps of shrinking size. The truth is `view.true_speedups`. A report pays only if
+    it does so whichever allocation the mechanism chooses, compared with the best one for the truth: no gain is a tie.
 
     Witness: the best misreport found, even if it does not pay. Margin: minus its relative gain.
 
     Parameters
     ----------
+    mechanism
+        Id of a registered method (``oef.cooperative``), or a function of a view
+        (:data:`schedgap.harness.ask.mechanisms.Mechanism`).
+    view
+        The instance.
     direction
         ``"over"``: no entry below the truth, the paper's definition (§2.3.1); ``"under"``: none above; ``"any"``. The
         slowest type is the unit, so its entry stays 1, and no entry is below both 1 and the truth.
     trials, steps
         Random reports and improvement steps, per tenant; each costs one call of the mechanism.
-    least
-        For a mechanism that may choose among several optima: its guaranteed worth (:func:`least_worth`). A report then
-        pays only if it does so in every optimum, compared with the best optimum of the truth, so no witness is a tie.
     """
+    run = registered(mechanism) if isinstance(mechanism, str) else mechanism
     honest_view, rng = truthful(view), np.random.default_rng(0)
-    least = least or (lambda v, worth: float((worth * mechanism(v).devices).sum()))
-    honest = [-least(honest_view, -own_worth(view, tenant)) for tenant in range(view.size)]
+    before = run(honest_view)
+    honest = [float(before.most(own_worth(view, tenant))) for tenant in range(view.size)]
 
     def misreport(tenant: int, report: Array) -> Misreport:
-        speedups, truth = honest_view.speedups.copy(), view.true_speedups[tenant]
-        # the nearest report in the direction: mirrored at the truth, then limited to REACH
-        if direction != "any":
-            report = (np.maximum if direction == "over" else np.minimum)(report, truth**2 / report)
-        report = np.maximum(np.clip(report, truth / REACH, truth * REACH), np.minimum(truth, 1.0))
-        speedups[tenant, 0], speedups[tenant, 1:] = 1.0, report[1:]
-        gained = least(replace(honest_view, speedups=speedups), own_worth(view, tenant))
-        return Misreport(tenant, speedups[tenant], honest[tenant], gained)
+        speedups = honest_view.speedups.copy()
+        speedups[tenant, 1:] = _allowed(report, view.true_speedups[tenant], direction)[1:]
+        after = run(replace(honest_view, speedups=speedups))
+        return Misreport(tenant, speedups[tenant], honest[tenant], float(after.least(own_worth(view, tenant))))
 
     candidates = []
     for tenant, truth in enumerate(view.true_speedups):
@@ -199,6 +182,15 @@ def strategy_proof(
     return PropertyCheck("strategy-proof", best.gain <= TOLERANCE, best, -best.gain, text)
 
 
-def own_worth(view: OefView, row: int) -> Array:
+def _allowed(report: Array, truth: Array, direction: Direction) -> Array:
+    """Return the nearest report in the direction: mirrored at the truth, with three decimals, within :data:`REACH`."""
+    least, most = truth / REACH, truth * REACH
+    if direction != "any":
+        report = (np.maximum if direction == "over" else np.minimum)(report, truth**2 / report)
+        least, most = (truth, most) if direction == "over" else (least, truth)
+    return np.maximum(np.clip(np.round(report, 3), least, most), np.minimum(truth, 1.0))
+
+
+def own_worth(view: OefView, row: int) -> Exact:
     """Return the ``(v, k)`` worth of devices to the owner of a virtual row: true speedups in its rows, else 0."""
-    return np.where((view.owner == view.owner[row])[:, None], view.true_speedups, 0.0)
+    return in_fractions(np.where((view.owner == view.owner[row])[:, None], view.true_speedups, 0.0))

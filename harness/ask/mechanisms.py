@@ -1,7 +1,8 @@
 """What OEF's mechanisms, models and heuristics alike, give to tenants, in exact arithmetic.
 
 A mechanism that is one linear program may take any of its optima; here it is the whole optimal face of the registered
-program, so that what is shown holds whichever of them is taken. Other mechanisms are functions: their one allocation,
+program, so that what is shown holds whichever of them is taken. Speedups that are not fractions of small denominators
+are the exception: then the program is solved in double precision. Other mechanisms are functions: their one allocation,
 computed in double precision, stands for the allocation of small denominators next to it, or, if there is none that uses
 the same devices, for itself.
 """
@@ -20,7 +21,8 @@ from schedgap.heuristics.registry import HEURISTICS, Context, HeuristicSpec
 from schedgap.instances.arrays import Array
 from schedgap.instances.views.oef import OefView
 from schedgap.models.engine.solve import build, compile_model
-from schedgap.models.engine.solve.exact import Exact, face, fractions
+from schedgap.models.engine.solve.exact import Exact, face, fraction, fractions
+from schedgap.models.oef.printed import least_over_optima
 from schedgap.models.registry import MODELS, ModelSpec
 
 READINGS = ((2_000, 1e-8), (100_000, 1e-12))
@@ -38,9 +40,6 @@ THEN_TOTAL = ("oef.leximin", "oef.gavel", "oef.gavel?row_cap=true")
 Gavel's procedure asks for it; all optima of leximin have it, as all gains are equal in them.
 """
 
-Span = Callable[[Exact], tuple[Fraction, Fraction]]
-"""Returns the least and the largest Σ worth·x over all allocations that may be chosen; `worth` is ``(v, k)``."""
-
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
@@ -48,17 +47,25 @@ class Outcomes:
 
     Attributes
     ----------
-    span
-        What is least and most over all of them.
-    devices
-        ``(v, k)`` one of them.
+    least
+        ``least(worth)`` returns the least Σ worth·x over all of them; `worth` is ``(v, k)``.
+    chosen
+        Returns one of them, ``(v, k)``.
     slack
         0 if they are exact; otherwise the relative amount by which a comparison must differ.
     """
 
-    span: Span
-    devices: Exact
+    least: Callable[[Exact], Fraction]
+    chosen: Callable[[], Exact]
     slack: Fraction = Fraction(0)
+
+    def most(self, worth: Exact) -> Fraction:
+        """Return the largest Σ worth·x over all of them."""
+        return -self.least(-worth)
+
+    def span(self, worth: Exact) -> tuple[Fraction, Fraction]:
+        """Return the least and the largest Σ worth·x over all of them."""
+        return self.least(worth), self.most(worth)
 
 
 Mechanism = Callable[[OefView], Outcomes]
@@ -66,9 +73,20 @@ Mechanism = Callable[[OefView], Outcomes]
 
 
 def of_program(spec: ModelSpec, view: OefView) -> Outcomes:
-    """Return all optima of a model that is a linear program in the shares ``x``, or two one after another."""
+    """Return all optima of a model that is a linear program in the shares ``x``, or two one after another.
+
+    Raises
+    ------
+    ValueError
+        If a number is not a fraction of small denominator, and the model is two programs one after another.
+    """
     form = compile_model(build(spec.build, view))
-    optima = face(form)
+    try:
+        optima = face(form)
+    except ValueError:
+        if spec.id in THEN_TOTAL:
+            raise
+        return in_double_precision(spec, view)
     at = np.full(view.speedups.shape, -1)
     for column, variable in enumerate(form.columns):
         if variable.parent_component().local_name == "x":
@@ -81,7 +99,16 @@ def of_program(spec: ModelSpec, view: OefView) -> Outcomes:
 
     if spec.id in THEN_TOTAL:
         optima = optima.then(over(fractions(view.speedups)))
-    return Outcomes(lambda worth: optima.span(over(worth)), optima.point[at])
+    return Outcomes(lambda worth: optima.least(over(worth)), lambda: np.asarray(optima.point[at]))
+
+
+def in_double_precision(spec: ModelSpec, view: OefView) -> Outcomes:
+    """Return all optima of a model that is one linear program, which a solver finds up to its tolerance."""
+
+    def least(worth: Exact) -> Fraction:
+        return Fraction(least_over_optima(spec.id, view, np.asarray(worth, float)))
+
+    return Outcomes(least, lambda: in_fractions(models.oracle(spec.id, view).devices), SLACK)
 
 
 def of_allocation(devices: Array, capacity: Array) -> Outcomes:
@@ -90,12 +117,19 @@ def of_allocation(devices: Array, capacity: Array) -> Outcomes:
     exact = next((found for found in read if found is not None), None)
     slack = SLACK if exact is None else Fraction(0)
     given = np.frompyfunc(lambda number: Fraction(float(number)), 1, 1)(devices) if exact is None else exact
+    return Outcomes(lambda worth: Fraction((worth * given).sum()), lambda: given, slack)
 
-    def span(worth: Exact) -> tuple[Fraction, Fraction]:
-        value = Fraction((worth * given).sum())
-        return value, value
 
-    return Outcomes(span, given, slack)
+def in_fractions(numbers: Array) -> Exact:
+    """Return the fractions of small denominator that numbers stand for; one that stands for none is itself."""
+
+    def exact(number: float) -> Fraction:
+        try:
+            return fraction(number)
+        except ValueError:
+            return Fraction(number)
+
+    return np.asarray(np.frompyfunc(lambda number: exact(float(number)), 1, 1)(numbers), object)
 
 
 def _read(devices: Array, capacity: Array, denominator: int, near: float) -> Exact | None:

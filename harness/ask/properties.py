@@ -5,8 +5,9 @@ a bundle of devices, its own or another's, as well as it can, each device for th
 true speedups. A property fails only if it fails whichever allocation the mechanism chooses; a lie pays only if it does
 so between any allocation after it and any before it. So a tie-break is no excuse.
 
-Everything compared is a sum over an allocation (a :data:`.mechanisms.Span`), except for Pareto efficiency, which is a
-linear program. §2.3.1 of OEF defines the first four properties, for tenants of one job type.
+Everything compared is a sum over an allocation, except for Pareto efficiency, which is a linear program. §2.3.1 of
+OEF defines the first four properties, for tenants of one job type. :func:`.fairness.strategy_proof` searches for the
+lie that pays most on an instance.
 """
 
 from __future__ import annotations
@@ -96,9 +97,13 @@ class _Seen:
         best, nothing = self.situation.best(tenant), np.full(self.view.capacity.size, Fraction(0), object)
         return np.array([best if owner == of else nothing for owner in self.owners], object)
 
-    def span(self, tenant: int) -> tuple[Fraction, Fraction]:
-        """Return the least and the most that a tenant's own devices are worth to it."""
-        return self.outcomes.span(self.worth(tenant))
+    def least(self, tenant: int) -> Fraction:
+        """Return the least that a tenant's own devices may be worth to it."""
+        return self.outcomes.least(self.worth(tenant))
+
+    def most(self, tenant: int) -> Fraction:
+        """Return the most that a tenant's own devices may be worth to it."""
+        return self.outcomes.most(self.worth(tenant))
 
 
 def _clear(difference: Fraction, size: Fraction, *of: Outcomes) -> bool:
@@ -113,7 +118,7 @@ def _envy(mechanism: Mechanism, situation: Situation) -> Violation | None:
         for i, other in enumerate(situation.weights):
             if i == t:
                 continue
-            least, _ = seen.outcomes.span(seen.worth(t, i) / Fraction(other) - seen.worth(t) / Fraction(own))
+            least = seen.outcomes.least(seen.worth(t, i) / Fraction(other) - seen.worth(t) / Fraction(own))
             if _clear(least, situation.split(t), seen.outcomes):
                 text = f"u{t + 1} envies u{i + 1}: its devices are worth at least {_text(least)} more per weight"
                 found.append(Violation(situation, least, text))
@@ -124,8 +129,7 @@ def _sharing(mechanism: Mechanism, situation: Situation) -> Violation | None:
     """Find a tenant that has less than with its share, by weight, of every type."""
     seen, found = _Seen(mechanism, situation, situation.before()), list[Violation]()
     for t in range(len(situation.tenants)):
-        split = situation.split(t)
-        _, most = seen.span(t)
+        split, most = situation.split(t), seen.most(t)
         if _clear(split - most, split, seen.outcomes):
             text = f"u{t + 1} has at most {_text(most)}, and {_text(split)} with an equal split"
             found.append(Violation(situation, split - most, text))
@@ -135,7 +139,7 @@ def _sharing(mechanism: Mechanism, situation: Situation) -> Violation | None:
 def _pareto(mechanism: Mechanism, situation: Situation) -> Violation | None:
     """Find an allocation that is worth more to some tenant and not less to any; all optima must be worth the same."""
     seen, n = _Seen(mechanism, situation, situation.before()), len(situation.tenants)
-    spans = [seen.span(t) for t in range(n)]
+    spans = [(seen.least(t), seen.most(t)) for t in range(n)]
     if any(least != most for least, most in spans):
         return None
     # An allocation in double precision may exceed the devices by rounding, so that nothing else is worth as much.
@@ -151,7 +155,7 @@ def _pareto(mechanism: Mechanism, situation: Situation) -> Violation | None:
 def _efficiency(mechanism: Mechanism, situation: Situation) -> Violation | None:
     """Find that the total worth to tenants is less than an equal split for everybody allows."""
     seen, n = _Seen(mechanism, situation, situation.before()), len(situation.tenants)
-    _, most = seen.outcomes.span(np.asarray(sum(seen.worth(t) for t in range(n)), object))
+    most = seen.outcomes.most(np.asarray(sum(seen.worth(t) for t in range(n)), object))
     best = _most(situation, [situation.split(t) for t in range(n)])
     if not _clear(best - most, best, seen.outcomes):
         return None
@@ -191,12 +195,13 @@ def _changed(
     after = _Seen(mechanism, situation, situation.after())
     found = list[tuple[Fraction, str]]()
     for t in who:
-        was, now = before.span(t), after.span(t)
         # The least change over all choices before and after: no tie is a gain or a loss.
-        change, ends = (now[0] - was[1], (now[0], was[1])) if sign > 0 else (was[0] - now[1], (now[1], was[0]))
-        if _clear(change, max(was[1], now[1]), before.outcomes, after.outcomes):
+        now, was = (after.least(t), before.most(t)) if sign > 0 else (after.most(t), before.least(t))
+        if (change := sign * (now - was)) > 0 and _clear(
+            change, max(before.most(t), after.most(t)), before.outcomes, after.outcomes
+        ):
             side = "at least" if sign > 0 else "at most"
-            found.append((change, f"u{t + 1} has {side} {_text(ends[0])} instead of {_text(ends[1])}"))
+            found.append((change, f"u{t + 1} has {side} {_text(now)} instead of {_text(was)}"))
         elif everybody:
             return None
     if not found:
@@ -335,11 +340,11 @@ def climbed(property: Property, mechanism: Mechanism, situation: Situation, rng:
     if not property.steps:
         return situation
     before = _Seen(mechanism, situation, situation.before())
-    honest = {t: before.span(t)[1] for t in situation.liars}
+    honest = {t: before.most(t) for t in situation.liars}
 
     def gain(of: Situation) -> Fraction:
         after = _Seen(mechanism, of, of.after())
-        return min(after.span(t)[0] - most for t, most in honest.items())
+        return min(after.least(t) - most for t, most in honest.items())
 
     best = gain(situation)
     for _ in range(property.steps):

@@ -103,7 +103,11 @@ class OptimalFace:
 
     def span(self, worth: Exact) -> tuple[Fraction, Fraction]:
         """Return the least and the largest ``Σ worth·x`` over all optima."""
-        return -self._copy()._maximise(-worth), self._copy()._maximise(worth)
+        return self.least(worth), -self.least(-worth)
+
+    def least(self, worth: Exact) -> Fraction:
+        """Return the least ``Σ worth·x`` over all optima."""
+        return -self._copy()._maximise(-worth)
 
     def then(self, cost: Exact) -> OptimalFace:
         """Return those of these optima at which ``Σ cost·x`` is largest, as programs one after another find them."""

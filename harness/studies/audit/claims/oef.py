@@ -151,10 +151,10 @@ def dilemma(lab: ClaimLab) -> str:
     """After u1 lies in (6), u2 has an incentive to lie, too, up to max-min fairness."""
     instance = load("paper/oef-eq6-lie")
     v = view(instance)
-    least, worth = fairness.least_worth(FULL), fairness.own_worth(v, 1)
+    full, worth = mechanism(FULL), fairness.own_worth(v, 1)
     views = [replace(v, speedups=np.array([v.speedups[0], [1.0, report]])) for report in np.arange(1, 10.1, 0.25)]
     # Below 4, u2 takes u1's place in (6) and has 1 + 5 (r − 1) / 2r, less than 2.875; above, nothing changes.
-    honest, lied = least(v, worth), max(-least(seen, -worth) for seen in views)
+    honest, lied = float(full(v).least(worth)), float(max(full(seen).most(worth) for seen in views))
     shown = f"u2 has {honest:.4g} with the truth, and at most {number(lied, side='at most')} with a lie"
     lab.add(lied > honest * (1 + TOLERANCE), instance, [TOGETHER], shown)
     return shown
@@ -288,7 +288,7 @@ def fig_4() -> tuple[Instance, int, Array]:
 )
 def exaggerated(lab: ClaimLab, *, honest: bool) -> str:
     """After an exaggeration, the liar has less than before, or (`honest`) another tenant has more."""
-    held, least = lab.within("lies about a type that the tenant holds a part of"), fairness.least_worth(ALONE)
+    held, alone = lab.within("lies about a type that the tenant holds a part of"), mechanism(ALONE)
     worse, changes = Count(), list[float]()
     sign = 1 if honest else -1
     unheld = of_matrix(TEMPTING, [8, 1]), 0, np.array([1.0, 3.0])  # u1 holds devices of the slow type only
@@ -297,7 +297,7 @@ def exaggerated(lab: ClaimLab, *, honest: bool) -> str:
         told = v.true_speedups.copy()
         told[who] = report
         worth = sign * fairness.own_worth(v, (who + 1) % v.size if honest else who)
-        after, before = least(replace(v, speedups=told), worth), -least(v, -worth)
+        after, before = float(alone(replace(v, speedups=told)).least(worth)), float(alone(v).most(worth))
         changes.append(after / before - 1)
         shown = f"{v.labels[who]} reports {np.round(report, 4).tolist()}: {abs(after):.4g} instead of {abs(before):.4g}"
         holds = after > before + TOLERANCE * abs(before)
@@ -405,13 +405,6 @@ def second_price(lab: ClaimLab) -> str:
     return f"{text}; under-reports gain in {under}, over-reports in {over}"
 
 
-def _least_worth(method: str) -> fairness.Worth:
-    """Return the guaranteed worth under a model, or the worth after Gandiva_fair's trades."""
-    if method == TRADING:
-        return lambda v, worth: float((worth * devices(TRADING, v)).sum())
-    return fairness.least_worth(method)
-
-
 def _lie(
     count: Count, instance: Instance, who: int, report: Array, also: Count | None = None, method: str = ALONE
 ) -> float:
@@ -420,8 +413,8 @@ def _lie(
     reported = v.true_speedups.copy()
     reported[who] = report
     # The lie counts in its worst optimum and the truth in its best one, so no gain is a tie.
-    least, worth = _least_worth(method), fairness.own_worth(v, who)
-    honest, lied = -least(v, -worth), least(replace(v, speedups=reported), worth)
+    shared, worth = mechanism(method), fairness.own_worth(v, who)
+    honest, lied = float(shared(v).most(worth)), float(shared(replace(v, speedups=reported)).least(worth))
     holds = lied <= honest * (1 + TOLERANCE)
     said = np.round(report, 4).tolist()
     shown = f"{v.labels[who]} reports {said}: {lied:.4g} at its true speedups, {honest:.4g} honest"
