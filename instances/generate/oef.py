@@ -16,7 +16,7 @@ from pydantic import model_validator
 from schedgap.instances.generate import draws, workload
 from schedgap.instances.generate.core import FAMILIES, Family, GeneratorSpec, Streams
 from schedgap.instances.generate.workload import WorkloadSpec
-from schedgap.instances.model_catalogue import rates_on, significant
+from schedgap.instances.model_catalogue import CatalogueModel, rates_on, significant
 from schedgap.instances.schema import (
     Cluster,
     DistributedProfile,
@@ -57,16 +57,7 @@ class TenantsSpec(WorkloadSpec):
 
 def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
     """Draw the parts of an instance."""
-    # Tenants take models from the pool in turn, with rates for their own hyper-parameters.
-    types, models = len(spec.type_names), workload.catalogue_models(spec)
-    of_kind = [*itertools.islice(itertools.cycle(models), spec.tenants), models[1 % len(models)]]
-    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", len(of_kind)) - 1)
-    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", len(of_kind) * types) - 1)
-    varied = zip(of_kind, scale, steps.reshape(-1, types), strict=True)
-    rates = [(model, vary(rates_on(model, spec.type_names)[0], *own)) for model, *own in varied]
-    kinds = []
-    for i, (model, own) in enumerate(rates, start=1):
-        kinds.append((model, JobType(name=model.name, rates=workload.typed(spec, own, streams, f"tenant {i}"))))
+    kinds = _kinds(spec, streams)
     submit = workload.arrivals(spec, spec.per_day / workload.DAY_S, streams)
     owner = (streams.uniform("job tenants", spec.jobs) * spec.tenants).astype(int)
     owner[: spec.tenants] = np.arange(min(spec.tenants, spec.jobs))
@@ -83,19 +74,51 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
         submit = [*submit, *[60 * spec.second_type_min] * added]
     if spec.leave_min:
         tenants[-1] = Tenant(**{**dict(tenants[-1]), "leave_s": 60 * spec.leave_min})
-    whole = spec.model_copy(update={"jobs": owner.size})
+    jobs = _jobs(spec, streams, submit, [(names[of], *kinds[of]) for of in owner.tolist()])
+    return {
+        "cluster": workload.cluster(spec),
+        "tenants": tuple(tenants),
+        "jobs": jobs,
+        "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
+        "derived": (
+            *workload.derivations(spec),
+            f"hyper-parameters per tenant: speedup from one GPU type to the next within {spec.variation:.0%} "
+            f"of the model's (and at least {LEAST_STEP}), rates between half and twice the model's",
+        ),
+    }
+
+
+def _kinds(spec: TenantsSpec, streams: Streams) -> list[tuple[CatalogueModel, JobType]]:
+    """Return the model and the job type of each tenant, and of the first tenant's second type."""
+    # Tenants take models from the pool in turn, with rates for their own hyper-parameters.
+    types, models = len(spec.type_names), workload.catalogue_models(spec)
+    of_kind = [*itertools.islice(itertools.cycle(models), spec.tenants), models[1 % len(models)]]
+    scale = np.power(2.0, 2 * streams.uniform("hyper-parameters: rate", len(of_kind)) - 1)
+    steps = 1 + spec.variation * (2 * streams.uniform("hyper-parameters: speedups", len(of_kind) * types) - 1)
+    varied = zip(of_kind, scale, steps.reshape(-1, types), strict=True)
+    rates = [(model, vary(rates_on(model, spec.type_names)[0], *own)) for model, *own in varied]
+    return [
+        (model, JobType(name=model.name, rates=workload.typed(spec, own, streams, f"tenant {i}")))
+        for i, (model, own) in enumerate(rates, start=1)
+    ]
+
+
+def _jobs(
+    spec: TenantsSpec, streams: Streams, submit: Sequence[float], kinds: Sequence[tuple[str, CatalogueModel, JobType]]
+) -> tuple[Job, ...]:
+    """Draw jobs with these arrivals; `kinds` has the tenant, the model and the job type of each."""
+    whole = spec.model_copy(update={"jobs": len(kinds)})
     gangs = workload.gang_sizes(whole, streams)
     durations = workload.durations(whole, gangs, streams)
-    u = streams.uniform("epochs", owner.size)
+    u = streams.uniform("epochs", len(kinds))
     jobs = []
-    for i, of in enumerate(owner.tolist()):
-        model, kind = kinds[of]
+    for i, (tenant, model, kind) in enumerate(kinds):
         work = durations[i] * gangs[i] * workload.mean_rate(kind.rates)
         epochs = max(1, min(draws.whole(u[i], *spec.epochs), int(work)))
         jobs.append(
             Job(
                 id=f"job-{i + 1:04d}",
-                tenant=names[of],
+                tenant=tenant,
                 model=model.name,
                 submit_s=submit[i],
                 gpus=gangs[i],
@@ -106,17 +129,7 @@ def build(spec: TenantsSpec, streams: Streams) -> dict[str, Any]:
                 distributed=DistributedProfile(gradient_mb=model.gradient_mb),
             )
         )
-    return {
-        "cluster": workload.cluster(spec),
-        "tenants": tuple(tenants),
-        "jobs": tuple(jobs),
-        "horizon": Horizon(slot_s=spec.slot_s, slots=spec.slots),
-        "derived": (
-            *workload.derivations(spec),
-            f"hyper-parameters per tenant: speedup from one GPU type to the next within {spec.variation:.0%} "
-            f"of the model's (and at least {LEAST_STEP}), rates between half and twice the model's",
-        ),
-    }
+    return tuple(jobs)
 
 
 def vary(rates: dict[str, float], scale: float, factors: np.ndarray[Any, Any]) -> dict[str, float]:

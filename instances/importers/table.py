@@ -298,6 +298,11 @@ def framed(
     repeats |= {REPEATED: whole.duplicated()} if unique else {}
     whole = rows.leave(whole.to_frame(), repeats)[0]
     rows.spoil({place + 1: problem for place, problem in odd.problems.items()}, "they do not have the fields of a row")
+    return rows.kept(_fields(whole, odd, places, delimiter))
+
+
+def _fields(whole: pd.Series, odd: Mended, places: Mapping[str, int], delimiter: str | None) -> pd.DataFrame:
+    """Return the columns at these places of lines by line number: of plain lines at once, of mended ones as read."""
     special = set(odd.fields) | set(odd.problems)
     plain = whole[[number - 1 not in special for number in whole.index]] if special else whole
     tables = [columns_of(plain, places, delimiter)]
@@ -307,7 +312,7 @@ def framed(
         tables.append(rest.set_axis(list(places), axis=1).astype(object))
     frame = pd.concat(tables).sort_index() if len(tables) > 1 else tables[0]
     stripped = {name: [text.strip() for text in frame[name]] for name in frame}
-    return rows.kept(pd.DataFrame(stripped, index=frame.index, dtype=object))
+    return pd.DataFrame(stripped, index=frame.index, dtype=object)
 
 
 def columns_of(lines: pd.Series, places: Mapping[str, int], delimiter: str | None) -> pd.DataFrame:

@@ -275,6 +275,32 @@ def still_waiting(queue: Ints, tried: int, start: Ints) -> int:
 
 
 @compiled
+def ended_by(
+    now: int, jobs: RigidJobs, running: RunningGangs, busy: int, start: Ints, user: Ints, held: Ints
+) -> tuple[int, int]:
+    """Take away the gangs that have ended; return how many still run, and how many GPUs are free again."""
+    freed = 0
+    while busy and running.ends[0] <= now:
+        j = finish(running, busy, start, jobs.requested)
+        busy -= 1
+        freed += jobs.gpus[j]
+        held[user[j]] -= jobs.gpus[j]
+    return busy, freed
+
+
+@compiled
+def released_by(now: int, release: Ints, arrived: int, queue: Ints, which: Ints, queued: Ints) -> int:
+    """Append the jobs that are released to the queue, and count them by size; return how many have been so far."""
+    place = 0
+    while arrived < release.size and release[arrived] <= now:
+        queue[place] = arrived
+        queued[which[arrived]] += 1
+        place += 1
+        arrived += 1
+    return arrived
+
+
+@compiled
 def by_priority(
     jobs: RigidJobs,
     capacity: int,
@@ -311,16 +337,10 @@ def by_priority(
             now = np.int64(running.ends[0])
         if rule == MULTIFACTOR:
             charge(accounts, factors, now)
-        while busy and running.ends[0] <= now:
-            j = finish(running, busy, start, jobs.requested)
-            busy -= 1
-            free += gpus[j]
-            accounts.held[user[j]] -= gpus[j]
-        while arrived < n and release[arrived] <= now:
-            every[head + waiting] = arrived
-            queued[which[arrived]] += 1
-            waiting += 1
-            arrived += 1
+        still = ended_by(now, jobs, running, busy, start, user, accounts.held)
+        busy, free = still[0], free + still[1]
+        came = released_by(now, release, arrived, every[head + waiting :], which, queued)
+        waiting, arrived = waiting + came - arrived, came
         if not queued[: np.searchsorted(sizes, free, "right")].any():
             continue
         queue = every[head : head + waiting]

@@ -171,27 +171,8 @@ def build_p1(view: HadarView, places: Places, complete: bool = False, beta: floa
     *Erratum.* Fig. 1: under (1e) no schedule of the three jobs finishes in 5 rounds; the minimum is 6. Gangs of 3, 2
     and 2 never fill 6 GPUs, so the 100 % utilisation shown for round 1 is impossible.
     """
-    index, work = _Index(view, places), view.workload
-    m = pyo.ConcreteModel()
-    add_finish(m, view, complete)
-    m.WINDOW = pyo.Set(dimen=2, initialize=index.window)
-    m.LEVELS = pyo.Set(m.JOBS, initialize=index.levels)
-    m.HOSTS = pyo.Set(m.JOBS, initialize=index.hosts)
-    m.RUN = pyo.Set(dimen=3, initialize=[(j, t, k) for j, t in index.window for k in index.levels[j]])
-    m.HOLD = pyo.Set(dimen=3, initialize=[(j, t, p) for j, t in index.window for p in index.hosts[j]])
-    m.BELOW = pyo.Set(list(index.below), initialize=index.below)
-    m.a = pyo.Param(m.JOBS, initialize={j: int(view.arrival[j]) for j in index.jobs})
-    m.W = pyo.Param(m.JOBS, initialize={j: int(work.gpus[j]) for j in index.jobs})
-    m.L = pyo.Param(initialize=view.slot_s)
-    m.EN = pyo.Param(m.JOBS, initialize={j: float(work.work[j]) for j in index.jobs})
-    rates = {(j, k): index.rate(j, k) for j in index.jobs for k in index.levels[j]}
-    m.X = pyo.Param(list(rates), initialize=rates)
-    m.c = pyo.Param(range(len(places.gpus)), initialize=dict(enumerate(places.gpus.tolist())))
-    most = {(j, p): int(min(work.gpus[j], places.gpus[p])) for j, p in index.below}
-    m.most = pyo.Param(list(most), initialize=most)
-    m.w = pyo.Var(m.HOLD, domain=pyo.NonNegativeIntegers, bounds=lambda m, j, t, p: (0, m.most[j, p]))
-    m.x = pyo.Var(m.WINDOW, domain=pyo.NonNegativeReals)
-    m.z = pyo.Var(m.RUN, domain=pyo.Binary)
+    index = _Index(view, places)
+    m = _declared(index, complete)
     cost = _add_communication(m, index, beta) if beta else 0
     m.total = pyo.Objective(expr=sum(m.utility[j, f] * m.v[j, f] for j, f in m.FINISH) - cost, sense=pyo.maximize)
     _add_work(m)
@@ -229,6 +210,32 @@ def build_p1(view: HadarView, places: Places, complete: bool = False, beta: floa
     def gang_1e(m: Any, j: int, t: int) -> Any:
         return sum(m.w[j, t, p] for p in m.HOSTS[j]) == m.W[j] * sum(m.z[j, t, k] for k in m.LEVELS[j])
 
+    return m
+
+
+def _declared(index: _Index, complete: bool) -> pyo.ConcreteModel:
+    """Return a model with the sets, the data and the variables of P1, and the rows that say when jobs complete."""
+    view, gpus, work = index.view, index.places.gpus, index.view.workload
+    m = pyo.ConcreteModel()
+    add_finish(m, view, complete)
+    m.WINDOW = pyo.Set(dimen=2, initialize=index.window)
+    m.LEVELS = pyo.Set(m.JOBS, initialize=index.levels)
+    m.HOSTS = pyo.Set(m.JOBS, initialize=index.hosts)
+    m.RUN = pyo.Set(dimen=3, initialize=[(j, t, k) for j, t in index.window for k in index.levels[j]])
+    m.HOLD = pyo.Set(dimen=3, initialize=[(j, t, p) for j, t in index.window for p in index.hosts[j]])
+    m.BELOW = pyo.Set(list(index.below), initialize=index.below)
+    m.a = pyo.Param(m.JOBS, initialize={j: int(view.arrival[j]) for j in index.jobs})
+    m.W = pyo.Param(m.JOBS, initialize={j: int(work.gpus[j]) for j in index.jobs})
+    m.L = pyo.Param(initialize=view.slot_s)
+    m.EN = pyo.Param(m.JOBS, initialize={j: float(work.work[j]) for j in index.jobs})
+    rates = {(j, k): index.rate(j, k) for j in index.jobs for k in index.levels[j]}
+    m.X = pyo.Param(list(rates), initialize=rates)
+    m.c = pyo.Param(range(len(gpus)), initialize=dict(enumerate(gpus.tolist())))
+    most = {(j, p): int(min(work.gpus[j], gpus[p])) for j, p in index.below}
+    m.most = pyo.Param(list(most), initialize=most)
+    m.w = pyo.Var(m.HOLD, domain=pyo.NonNegativeIntegers, bounds=lambda m, j, t, p: (0, m.most[j, p]))
+    m.x = pyo.Var(m.WINDOW, domain=pyo.NonNegativeReals)
+    m.z = pyo.Var(m.RUN, domain=pyo.Binary)
     return m
 
 

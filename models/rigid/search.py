@@ -87,28 +87,9 @@ def build_exact(view: RigidView, objective: str = "flow") -> pyo.ConcreteModel:
     if view.moves is not None:
         raise NotApplicableError("jobs may choose among pools, which this model does not support")
     goal, hour = goal_of(view, objective), view.ticks_of_hour
-    release, duration = (view.release / hour).tolist(), (view.duration / hour).tolist()
-    held = [jobs.tolist() for jobs, _ in holding(view)]
-    members = {int(view.pool[jobs[0]]): sorted(jobs) for jobs in held}
-    pairs = [(i, j) for jobs in members.values() for i in jobs for j in jobs if i != j]
-    horizon = {j: max(release) + sum(duration[i] for i in jobs) for jobs in members.values() for j in jobs}
-    m = pyo.ConcreteModel()
-    m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.Set(initialize=sorted(members))
-    m.RUNS, m.PAIRS = pyo.Set(initialize=sorted(horizon)), pyo.Set(initialize=pairs, dimen=2)
-    m.MEMBERS = pyo.Set(m.POOLS, initialize=members)
-    m.OTHERS = pyo.Set(m.RUNS, initialize={j: [i for i in members[int(view.pool[j])] if i != j] for j in m.RUNS})
-    m.capacity = pyo.Param(m.POOLS, initialize={p: int(view.capacity[p]) for p in m.POOLS})
-    m.start = pyo.Var(m.RUNS, bounds=lambda m, j: (release[j], horizon[j]))
-    m.end = pyo.Var(m.JOBS, bounds=lambda m, j: (float(goal.earliest[j]) / hour, None))
-    m.before = pyo.Var(m.PAIRS, domain=pyo.Binary)
-    m.flow = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
-    m.fresh = pyo.Var(m.RUNS, domain=pyo.NonNegativeReals)
-    m.duration = pyo.Param(m.RUNS, initialize={j: duration[j] for j in m.RUNS})
-    m.gpus = pyo.Param(m.RUNS, initialize={j: int(view.gpus[j]) for j in m.RUNS})
-    m.T = pyo.Param(m.RUNS, initialize=horizon)
+    release = (view.release / hour).tolist()
+    m = _declared(view, goal.earliest / hour)
     m.runs = pyo.Constraint(m.RUNS, rule=lambda m, j: m.end[j] >= m.start[j] + m.duration[j])
-
-    m.most = pyo.Param(m.PAIRS, initialize={(i, j): int(min(view.gpus[i], view.gpus[j])) for i, j in m.PAIRS})
 
     @m.Constraint(m.PAIRS)
     def after(m: Any, i: int, j: int) -> Any:
@@ -138,6 +119,32 @@ def build_exact(view: RigidView, objective: str = "flow") -> pyo.ConcreteModel:
         return m
     weight = (goal.weight * hour).tolist()
     m.total = pyo.Objective(expr=sum(weight[j] * (m.end[j] - release[j]) for j in m.JOBS))
+    return m
+
+
+def _declared(view: RigidView, earliest: Array) -> pyo.ConcreteModel:
+    """Return a model with the sets, the data and the variables; `earliest` ``(n,)`` ends that count are in hours."""
+    hour = view.ticks_of_hour
+    release, duration = (view.release / hour).tolist(), (view.duration / hour).tolist()
+    held = [jobs.tolist() for jobs, _ in holding(view)]
+    members = {int(view.pool[jobs[0]]): sorted(jobs) for jobs in held}
+    pairs = [(i, j) for jobs in members.values() for i in jobs for j in jobs if i != j]
+    horizon = {j: max(release) + sum(duration[i] for i in jobs) for jobs in members.values() for j in jobs}
+    m = pyo.ConcreteModel()
+    m.JOBS, m.POOLS = pyo.RangeSet(0, view.size - 1), pyo.Set(initialize=sorted(members))
+    m.RUNS, m.PAIRS = pyo.Set(initialize=sorted(horizon)), pyo.Set(initialize=pairs, dimen=2)
+    m.MEMBERS = pyo.Set(m.POOLS, initialize=members)
+    m.OTHERS = pyo.Set(m.RUNS, initialize={j: [i for i in members[int(view.pool[j])] if i != j] for j in m.RUNS})
+    m.capacity = pyo.Param(m.POOLS, initialize={p: int(view.capacity[p]) for p in m.POOLS})
+    m.start = pyo.Var(m.RUNS, bounds=lambda m, j: (release[j], horizon[j]))
+    m.end = pyo.Var(m.JOBS, bounds=lambda m, j: (float(earliest[j]), None))
+    m.before = pyo.Var(m.PAIRS, domain=pyo.Binary)
+    m.flow = pyo.Var(m.PAIRS, domain=pyo.NonNegativeReals)
+    m.fresh = pyo.Var(m.RUNS, domain=pyo.NonNegativeReals)
+    m.duration = pyo.Param(m.RUNS, initialize={j: duration[j] for j in m.RUNS})
+    m.gpus = pyo.Param(m.RUNS, initialize={j: int(view.gpus[j]) for j in m.RUNS})
+    m.T = pyo.Param(m.RUNS, initialize=horizon)
+    m.most = pyo.Param(m.PAIRS, initialize={(i, j): int(min(view.gpus[i], view.gpus[j])) for i, j in m.PAIRS})
     return m
 
 

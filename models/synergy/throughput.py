@@ -166,6 +166,37 @@ def build_round(view: SynergyView, rule: RoundRule) -> pyo.ConcreteModel:
     chosen = choices(view, rule)
     if not chosen.at.size:
         return _nobody(chosen, rule)
+    m = _declared(view, chosen, rule)
+
+    @m.Constraint(m.TYPES)
+    def cpus_2(m: Any, i: int) -> Any:
+        return sum(m.cpus[q] * m.y[q] for q in m.ON[i]) <= m.capacity[1, i]
+
+    @m.Constraint(m.TYPES)
+    def memory_3(m: Any, i: int) -> Any:
+        return sum(m.memory[q] * m.y[q] for q in m.ON[i]) <= m.capacity[2, i]
+
+    unit = units(view)
+    counted(m, ((row[i], float(unit[i, r])) for r, row in ((1, m.cpus_2), (2, m.memory_3)) for i in m.TYPES))
+    if rule.everybody:
+        m.one_each_4 = pyo.Constraint(m.CLASSES, rule=lambda m, e: sum(m.y[q] for q in m.OF[e]) == m.jobs[e])
+    else:
+        m.at_most_one_4 = pyo.Constraint(m.CLASSES, rule=lambda m, e: sum(m.y[q] for q in m.OF[e]) <= m.jobs[e])
+    if rule.gpu_rows:
+        m.gpus = pyo.Param(m.CHOICES, initialize=chosen.held.gpus[chosen.at].tolist())
+
+        @m.Constraint(m.TYPES)
+        def gpus_per_type(m: Any, i: int) -> Any:
+            return sum(m.gpus[q] * m.y[q] for q in m.ON[i]) <= m.capacity[0, i]
+
+    if rule.floor and not rule.integer:
+        _add_floors(m, chosen)
+    m.progress = pyo.Objective(rule=lambda m: sum(m.gain[q] * m.y[q] for q in m.CHOICES), sense=pyo.maximize)
+    return m
+
+
+def _declared(view: SynergyView, chosen: RoundChoices, rule: RoundRule) -> pyo.ConcreteModel:
+    """Return a model with the sets, the data and the variables of a round."""
     group, held, at = chosen.classes, chosen.held, chosen.at
     gpu_type = held.gpu_type[at]
     amount = held.amount(view)[at]
@@ -184,31 +215,6 @@ def build_round(view: SynergyView, rule: RoundRule) -> pyo.ConcreteModel:
     m.memory = pyo.Param(m.CHOICES, initialize=amount[:, 2].tolist())
     domain = pyo.NonNegativeIntegers if rule.integer else pyo.NonNegativeReals
     m.y = pyo.Var(m.CHOICES, domain=domain)
-
-    @m.Constraint(m.TYPES)
-    def cpus_2(m: Any, i: int) -> Any:
-        return sum(m.cpus[q] * m.y[q] for q in m.ON[i]) <= m.capacity[1, i]
-
-    @m.Constraint(m.TYPES)
-    def memory_3(m: Any, i: int) -> Any:
-        return sum(m.memory[q] * m.y[q] for q in m.ON[i]) <= m.capacity[2, i]
-
-    unit = units(view)
-    counted(m, ((row[i], float(unit[i, r])) for r, row in ((1, m.cpus_2), (2, m.memory_3)) for i in m.TYPES))
-    if rule.everybody:
-        m.one_each_4 = pyo.Constraint(m.CLASSES, rule=lambda m, e: sum(m.y[q] for q in m.OF[e]) == m.jobs[e])
-    else:
-        m.at_most_one_4 = pyo.Constraint(m.CLASSES, rule=lambda m, e: sum(m.y[q] for q in m.OF[e]) <= m.jobs[e])
-    if rule.gpu_rows:
-        m.gpus = pyo.Param(m.CHOICES, initialize=held.gpus[at].tolist())
-
-        @m.Constraint(m.TYPES)
-        def gpus_per_type(m: Any, i: int) -> Any:
-            return sum(m.gpus[q] * m.y[q] for q in m.ON[i]) <= m.capacity[0, i]
-
-    if rule.floor and not rule.integer:
-        _add_floors(m, chosen)
-    m.progress = pyo.Objective(rule=lambda m: sum(m.gain[q] * m.y[q] for q in m.CHOICES), sense=pyo.maximize)
     return m
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from schedgap.instances import clock
 from schedgap.instances.arrays import Array, Ints
 from schedgap.models.engine.columns.domain import Domain
-from schedgap.models.engine.columns.generation import Generated, Price, Priced, lagrangian
+from schedgap.models.engine.columns.generation import Ended, Generated, Price, Priced, lagrangian
 from schedgap.models.engine.columns.packing import Columns
 from schedgap.models.engine.solve import Size, Times, TracePoint
 
@@ -112,6 +112,14 @@ def descend(domain: Domain, price: Price, start: Array, options: DescentOptions 
             break
         target = best.bound - far * abs(best.bound)
         prices = np.maximum(prices - (bound - target) / norm * moving, 0.0)
+    ended: Ended = "time limit" if budget.left_s <= 0 else "iterations"
+    return _generated(domain, best, ended, rounds, pricing_s, trace)
+
+
+def _generated(
+    domain: Domain, best: _Best, ended: Ended, rounds: int, pricing_s: float, trace: list[TracePoint]
+) -> Generated:
+    """Return the best round as the result of column generation without a master."""
     return Generated(
         bound=best.bound,
         value=float(best.columns.value.sum()),
@@ -119,12 +127,12 @@ def descend(domain: Domain, price: Price, start: Array, options: DescentOptions 
         unpriced=0.0,
         columns=best.columns,
         x=np.ones(len(best.columns)),
-        ended="time limit" if budget.left_s <= 0 else "iterations",
+        ended=ended,
         pricings=rounds,
         pivots=0,
         pricing_s=pricing_s,
         times=Times(),
-        size=Size(rows=len(limits), columns=domain.packing.blocks),
+        size=Size(rows=len(domain.packing.limits), columns=domain.packing.blocks),
         trace=tuple(trace),
     )
 
