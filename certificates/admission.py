@@ -34,7 +34,8 @@ class AdmissionPacking(MoldablePacking):
         self.earliest, self.worth = [a + self.late for a in self.begin], []
         for j, (a, due) in enumerate(zip(self.begin, self.admission.deadline.tolist(), strict=True)):
             worth = np.full(self.slots + 2, -math.inf)
-            worth[a + 1 : due + 1] = self.admission.utilities.value(j, np.arange(1, due - a + 1) * self.slot_s)
+            first = 1 + self.late  # the unit of prices may be too small for what earlier ends would be worth
+            worth[a + first : due + 1] = self.admission.utilities.value(j, np.arange(first, due - a + 1) * self.slot_s)
             worth[-1] = 0
             self.worth.append(up(worth, self.unit))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from schedgap import instances, models
 from schedgap.harness.check import judge
 from schedgap.harness.engine.task import Limits, sent
-from schedgap.harness.studies.compare.run import compare
+from schedgap.harness.studies.compare.run import compare, compare_here
 from schedgap.harness.studies.compare.task import MethodTask
 from schedgap.instances.errors import NotApplicableError
 from schedgap.instances.schema import Instance
@@ -149,6 +150,14 @@ def test_the_unit_of_utility_does_not_matter(worth: float) -> None:
     dual = models.get("admission.dual").run(view(of), EXACT).solution.bound
     assert dual is not None
     assert dual >= exhaustive(of) * (1 - 1e-9)
+
+
+def test_what_no_start_reaches_needs_no_unit() -> None:
+    """A steep utility is worth e^5 times as much an end earlier, and the first end is too early for any run."""
+    of = instance([job(chunks=1, epochs=1, steepness=5.0)])
+    (row,) = compare_here(of, "admission.columns", probes=False).rows
+    assert row.own_bound == pytest.approx(300 / (1 + math.exp(10.0)), rel=1e-6)
+    assert not row.unproved
 
 
 # what cannot run ----------------------------------------------------------------------------------
