@@ -227,6 +227,8 @@ def fit_curve(seconds: Sequence[float], below: Sequence[float], parts: int = PAR
     ----------
     seconds, below
         Points of the distribution function: durations, ascending, and the shares of jobs that take at most as long.
+    parts
+        Number of log-normals.
 
     Returns
     -------

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
+from branched import EXACT
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,18 +55,6 @@ from schedgap.models.engine.solve import Seed, SolveOptions
 from schedgap.models.hadar.schedules import schedules
 from schedgap.models.zhou.columns import weighing
 
-PAIRS = {
-    "hadar.p2.columns": "hadar.p1",
-    "hadar.p2.columns.complete": "hadar.p1.complete",
-    "zhou.ps.columns": "zhou.ps.schedules.offline",
-    "zhou.ps.columns.maxweight": "zhou.ps.schedules",
-    "zhou.ra.columns": "zhou.ra.schedules.offline",
-    "zhou.ra.columns.maxweight": "zhou.ra.schedules",
-    "admission.columns": "admission.offline",
-    "admission.columns.from_arrival": "admission.offline.from_arrival",
-}
-"""Each model that branches and prices, and a model of the same problem that HiGHS solves alone."""
-
 UNFINISHED = {"zhou.", "admission."}
 """Papers whose models list the placements of jobs, which may be too many: such models may end without a proof."""
 
@@ -94,12 +83,12 @@ ROUNDS_BADLY: dict[str, Any] = {
 
 
 def test_every_model_that_does_not_branch_to_the_end_says_so() -> None:
-    unfinished = {m for m in PAIRS if m.startswith(tuple(UNFINISHED))}
+    unfinished = {m for m in EXACT if m.startswith(tuple(UNFINISHED))}
     others = ("rigid.search", "oef.cooperative.first_order", "synergy.servers", "synergy.columns")
     others += ("zhou.ps.inter", "zhou.ra.inter")
     searches = {m.id for m in MODELS if m.kind == "matheuristic" and m.id.startswith(others)}
     assert {m.id for m in MODELS if m.kind == "matheuristic"} - searches == unfinished
-    assert all(MODELS.get(m).kind == "exact" for m in [*PAIRS.values(), *(set(PAIRS) - unfinished)])
+    assert all(MODELS.get(m).kind == "exact" for m in [*EXACT.values(), *(set(EXACT) - unfinished)])
     assert "*matheuristic*" in (ROOT / "docs/numbers.md").read_text()
 
 
@@ -114,10 +103,10 @@ def small_views(paper: str, count: int) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("model", PAIRS)
+@pytest.mark.parametrize("model", EXACT)
 def test_small_instances_against_the_exact_model(model: str) -> None:
     """On small instances, statuses and optima equal those of the exact model, and no limit is reported."""
-    spec, exact = models.get(model), models.get(PAIRS[model])
+    spec, exact = models.get(model), models.get(EXACT[model])
     sign = 1 if spec.sense == "max" else -1
     tried = 0
     for view in small_views(spec.paper, 12):

@@ -121,6 +121,8 @@ def generate(
     overrides
         Parameters that replace those of the table (numbers, or text as in ``?load=1.2``). Published numbers are left
         out unless each changed parameter is in the range for which they are stated.
+    name
+        Name of the instance, of which the first 200 characters are kept.
     where
         Prefix of error messages.
 

@@ -335,10 +335,12 @@ def typed(
 
     Parameters
     ----------
+    spec, rates
+        Parameters of the family; rate of the job by type.
     order
         All types, the slowest first, for ``types = aligned``.
-    key
-        Name of the stream for ``types = shuffled``; jobs of the same key get the same order.
+    streams, key
+        Random numbers, and the name of the stream for ``types = shuffled``: jobs of the same key get the same order.
     """
     own = dict(rates)
     if spec.heterogeneity != 1:

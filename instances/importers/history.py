@@ -184,6 +184,8 @@ def clocks(
 
     Parameters
     ----------
+    rows, options, notes
+        The file's rows, which are left out if they are bad; options of the import; notes, to which this adds its own.
     raw
         Texts of ``submit``, ``start`` and ``end``, as far as the log has them, and of other times.
     lasted

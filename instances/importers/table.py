@@ -262,8 +262,12 @@ def framed(
 
     Parameters
     ----------
+    rows
+        The file's rows, which are left out if they are bad.
     lines
         Lines of the file; empty ones are skipped.
+    places
+        Place of each column within a line, by its name.
     delimiter
         What separates fields; ``None`` for any white space.
     mend

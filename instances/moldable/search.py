@@ -132,6 +132,8 @@ class Ledger:
 
         Parameters
         ----------
+        job
+            The job that runs.
         earliest, latest
             First slot, and the slot before which the run ends (by default all slots).
         late

@@ -102,6 +102,8 @@ def placed(view: HadarView, job: Ints, slot: Ints, gpu_type: Ints, gpus: Ints) -
 
     Parameters
     ----------
+    view
+        Jobs and servers.
     job, slot, gpu_type, gpus
         ``(entries,)``; at most ``capacity`` GPUs of a type in a slot, each triple at most once.
 

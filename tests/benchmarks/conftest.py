@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, NoReturn
@@ -206,6 +207,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "machine": environment.machine(),
+        "load": environment.load(),
         "versions": environment.versions(),
         "lines": [asdict(x) for x in LINES],
         "absent": dict(ABSENT),
@@ -225,5 +227,7 @@ def write_goals(path: Path) -> None:
         if x.gap is not None and x.goal is not None
     ]
     if rows:
-        head = ["| model, instance | gap | goal | | seconds | |", "|---|---|---|---|---|---|"]
+        machine = ", ".join(f"{name} {value}" for name, value in environment.machine().items())
+        where = f"{datetime.now(UTC):%Y-%m-%d}; {machine}, load at the end {environment.load()}."
+        head = [where, "", "| model, instance | gap | goal | | seconds | |", "|---|---|---|---|---|---|"]
         write_atomically(path, ("\n".join([*head, *rows]) + "\n").encode())

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from branched import EXACT
 from test_hadar_forked import optimum
 
 from schedgap import instances, models
@@ -22,17 +23,7 @@ from schedgap.models.engine.solve.session import peak_mb
 COUNT = int(os.environ.get("BENCH_INSTANCES", "2000"))
 """Number of random instances on which each model is tried."""
 
-PAIRS = {
-    "hadar.p2.columns": "hadar.p1",
-    "hadar.p2.columns.complete": "hadar.p1.complete",
-    "hadar.forked.columns": None,
-    "zhou.ps.columns": "zhou.ps.schedules.offline",
-    "zhou.ps.columns.maxweight": "zhou.ps.schedules",
-    "zhou.ra.columns": "zhou.ra.schedules.offline",
-    "zhou.ra.columns.maxweight": "zhou.ra.schedules",
-    "admission.columns": "admission.offline",
-    "admission.columns.from_arrival": "admission.offline.from_arrival",
-}
+PAIRS: dict[str, str | None] = {**EXACT, "hadar.forked.columns": None}
 """Each model that branches and prices, with the whole model of the same problem; ``None`` for copies of jobs."""
 
 CLOSE = 2e-6

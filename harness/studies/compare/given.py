@@ -33,6 +33,8 @@ def verify(
     ----------
     reference, problem
         The instance, and the id of the problem that the decisions solve.
+    files
+        Files of decisions; each is a row.
     bound, limits
         Whether to run the cheapest model that bounds the problem, in a worker process, and its limits.
 

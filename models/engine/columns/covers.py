@@ -85,8 +85,8 @@ def broken(capacity: Array, most: Ints, use: sp.csc_array, block: Ints, share: A
         ``(m,)`` whole numbers.
     most
         ``(blocks,)`` largest use of a capacity by a block.
-    use, block
-        The columns.
+    use, block, share
+        The columns: what they use, their blocks and their shares.
     """
     from schedgap.models.engine.columns import _kernels as kernels
 
