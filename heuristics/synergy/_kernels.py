@@ -350,7 +350,8 @@ def align(
     hosts = SynergyHosts(servers.types, servers.free.copy(), servers.left.copy(), servers.capacity)
     amount = np.zeros((gpus.size, 2))
     gangs = PlacedGangs(gpus, amount, amount, np.zeros(gpus.size, np.bool_), np.empty((gpus.sum(), 3), np.int64))
-    scratch, parts, chosen = np.empty((3, hosts.types.size, 2), np.int64)
+    shape = hosts.types.size, 2
+    scratch, parts, chosen = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape, np.int64)
     following = first[:-1].copy()
     total, count = hosts.free.sum(), 0
     while total > 0:

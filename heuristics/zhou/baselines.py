@@ -66,7 +66,7 @@ class WorkerChoices:
         most = np.minimum(a.most, [fitting[run.worker_type, run.ps_type] for run in best])
         job, option = members(2 * most)
         workers, together = option // 2 + 1, option % 2 == 0
-        worker_type, ps_type = np.array([(run.worker_type, run.ps_type) for run in best])[job].T
+        worker_type, ps_type = np.array([(run.worker_type, run.ps_type) for run in best])[job].T.copy()
         rows = zip(*(x.tolist() for x in (job, worker_type, ps_type, workers, together)), strict=True)
         rate = workers / np.array([a.rates.slots(*row) for row in rows])
         first, slots = np.cumsum([0, *(2 * most)]), np.ones(len(job), np.int64)

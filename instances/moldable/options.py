@@ -278,7 +278,8 @@ def _loop_order(table: Ints) -> Ints:
 def _sorted(table: Ints, jobs: int, loops: bool) -> RunOptions:
     """Return the options of a table ``(6, o)``: job, slots, worker type, PS type, together, workers."""
     order = _loop_order(table) if loops else np.lexsort((-table[4], table[2], table[1], table[0]))
-    job, slots, worker_type, ps_type, together, workers = table[:, order]
+    # Contiguous rows: kernels are compiled again for others.
+    job, slots, worker_type, ps_type, together, workers = np.take(table, order, axis=1)
     first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=jobs))])
     return RunOptions(first, slots, worker_type, ps_type, together.astype(bool), workers)
 

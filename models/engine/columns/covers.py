@@ -91,5 +91,6 @@ def broken(capacity: Array, most: Ints, use: sp.csc_array, block: Ints, share: A
     from schedgap.models.engine.columns import _kernels as kernels
 
     rows = use.tocsr()
-    columns = rows.indptr, rows.indices, rows.data, block, share
+    # Indices are of 32 or 64 bits, as scipy likes; the kernel would be compiled for both.
+    columns = rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data, block, share
     return Covers(*kernels.covers(capacity.astype(np.int64), most, *columns))
