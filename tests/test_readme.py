@@ -63,6 +63,7 @@ SMALLER = {
     "harness audit": "harness audit --claim 'oef.slip.*'",
     "--budget 300s": "--budget 30m --tries 2",
     "sg.audit(effort=0.02)": "sg.audit(claims='oef.slip.*')",
+    "sg.worst_cases()": "sg.worst_cases(['hadar-late', 'zhou-lone'])",
     "gen/oef-scale?tenants=3000": "gen/oef-scale?tenants=301",
     "--library DIR": "--library DIR --instance paper/oef-eq1 --known run",
     "harness compare --instance my.json": "harness compare --instance my.json --method hadar.srtf --method hadar.p1",

@@ -108,12 +108,11 @@ def ratios_on(instance: Instance, problem: str, best: float) -> dict[str, float]
     return dict(sorted(((name, ratio) for name, ratio in found.items() if ratio), key=lambda one: -one[1]))
 
 
-def as_bad(instance: Instance, method: str, best: float, ratio: float) -> dict[str, float]:
-    """Return the ratios of other heuristics that lose at least half as much on an instance as `method`, with `ratio`.
+def as_bad(ratios: Mapping[str, float], method: str, ratio: float) -> dict[str, float]:
+    """Return those `ratios` on an instance whose heuristics lose at least half as much there as `method`, with `ratio`.
 
     What a method loses is its ratio minus 1. Other settings of the same method are not listed.
     """
-    ratios = ratios_on(instance, find_spec(method).problem, best)
     mine = base_id(method)
     return {name: one for name, one in ratios.items() if one - 1 >= (ratio - 1) / 2 and base_id(name) != mine}
 
@@ -157,29 +156,33 @@ THEOREMS: Mapping[str, str] = {
 """By algorithm: the ratio that its paper proves or reports; others have none."""
 
 
-def worst_cases() -> pd.DataFrame:
+def worst_cases(families: Sequence[str] = ()) -> pd.DataFrame:
     """Return a line for each family and method: ratios, growth, the theorem's ratio, and what any algorithm must lose.
 
-    Columns: `method`, `family`, `largest` (ratio at the largest value of the parameter), `instance`, `growth` (fitted
-    exponent), `known` (what is known of it), `theorem` (the ratio that the paper proves), `guarantee` (the theorem's
-    ratio there), `any_algorithm` (a lower bound for all online algorithms), `source`, `also` (other heuristics that
-    lose at least half as much at the third value).
+    `families` are names of families, by default all. Columns: `method`, `family`, `largest` (ratio at the largest value
+    of the parameter), `instance`, `growth` (fitted exponent), `known` (what is known of it), `theorem` (the ratio that
+    the paper proves), `guarantee` (the theorem's ratio there), `any_algorithm` (a lower bound for all online
+    algorithms), `source`, `also` (other heuristics that lose at least half as much at the third value).
     """
     import pandas as pd
 
     lines = []
-    for family in HARD:
+    others: dict[tuple[str, str], dict[str, float]] = {}
+    for family in map(HARD.get, families or HARD.ids()):
         for method in family.methods:
             points = curve(family.id, method)
             last, middle = points[-1], points[2]
-            known, source = ANY.get(find_spec(method).problem, ("", ""))
+            there = middle.ref, find_spec(method).problem
+            if there not in others:
+                others[there] = ratios_on(load(middle.ref), there[1], middle.answer)
+            known, source = ANY.get(there[1], ("", ""))
             lines.append(
                 {
                     **{"method": method, "family": family.id, "largest": last.ratio, "instance": last.ref},
                     **{"growth": exponent(points), "known": family.growth},
                     **{"theorem": THEOREMS.get(base_id(method), "none"), "guarantee": last.guarantee or ""},
                     **{"any_algorithm": known, "source": source},
-                    "also": ", ".join(as_bad(load(middle.ref), method, middle.answer, middle.ratio)),
+                    "also": ", ".join(as_bad(others[there], method, middle.ratio)),
                 }
             )
     return pd.DataFrame(lines)

@@ -18,7 +18,7 @@ import numpy as np
 
 from schedgap.harness.check import differ
 from schedgap.harness.engine.task import Limits, Task
-from schedgap.harness.studies.adversary.families import as_bad
+from schedgap.harness.studies.adversary.families import as_bad, ratios_on
 from schedgap.harness.studies.adversary.row import Proved, Slice
 from schedgap.harness.studies.compare.methods import find_spec, promised_of
 from schedgap.harness.studies.compare.run import compare_here
@@ -473,7 +473,8 @@ class ShrinkTask(_Part):
             if simple is None:
                 break
             best = simple
-        return self._slice(replace(best, also=as_bad(best.instance, self.lab.heuristic, best.optimum, best.ratio)))
+        ratios = ratios_on(best.instance, find_spec(self.lab.heuristic).problem, best.optimum)
+        return self._slice(replace(best, also=as_bad(ratios, self.lab.heuristic, best.ratio)))
 
     def _simpler(self, best: Proved, least: float, ends: float) -> Iterator[Proved]:
         """Yield simpler instances with a ratio of at least `least`, until the time `ends`."""
