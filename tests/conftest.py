@@ -13,6 +13,10 @@ from pathlib import Path
 from subprocess import CompletedProcess, Popen
 from typing import TYPE_CHECKING, Any
 
+# Before numpy is loaded: its threads wait for one another by computing, which takes most of the time of small tests.
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 import pytest
 from hypothesis import settings
 
@@ -24,10 +28,23 @@ if TYPE_CHECKING:
 
 # Every machine and run uses the same examples: few in `make test`, many in `make test-thorough`. A test with its own
 # number of examples is cheap, or needs that many. HYPOTHESIS_PROFILE=explore searches for new ones.
-settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25)
-settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=200)
-settings.register_profile("explore", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+TIMES = {"quick": 1, "thorough": 8, "explore": 40}
+"""How many times as many examples as in `make test` each profile has."""
+
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25 * TIMES["quick"])
+settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=25 * TIMES["thorough"])
+settings.register_profile("explore", deadline=None, max_examples=25 * TIMES["explore"])
+settings.load_profile(PROFILE)
+
+THOROUGH = PROFILE != "quick"
+"""Whether tests may take hours."""
+
+
+def examples(quick: int) -> int:
+    """Return how many examples, or seeds, a costly test tries in this profile, for a number in `make test`."""
+    return quick * TIMES[PROFILE]
+
 
 # Scripts, nohup, cron and some CI runners start programs that ignore Ctrl-C, and so do the programs that these start.
 # With a handler of its own, this process gets Ctrl-C, and every process that a test starts has the default handler.

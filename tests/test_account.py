@@ -20,16 +20,13 @@ from schedgap.instances import clock, load
 from schedgap.instances.errors import NotApplicableError, UsageError
 
 SMALL = {
-    paper: f"paper/{name}"
-    for paper, name in {
-        "hadar": "hadar-fig1",
-        "gavel": "hadar-fig1",
-        "oef": "oef-eq1",
-        "synergy": "synergy-example",
-        "zhou": "walkthrough",
-        "admission": "walkthrough",
-        "rigid": "rigid-hpc",
-    }.items()
+    "hadar": "gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600",
+    "gavel": "gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600",
+    "oef": "paper/oef-eq1",
+    "synergy": "paper/synergy-example",
+    "zhou": "paper/walkthrough",
+    "admission": "paper/walkthrough",
+    "rigid": "paper/rigid-hpc",
 }
 
 

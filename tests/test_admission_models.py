@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from admission_cases import exhaustive, instance, job, tiny, view
+from conftest import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +99,7 @@ def test_the_ilp_finds_what_an_exhaustive_search_finds(of: Instance, name: str) 
     assert optimum(view(of), name) == pytest.approx(exhaustive(of, int(name == "offline")), rel=1e-9, abs=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(tiny(jobs=4))
 @example(CROWDED)
 def test_the_dual_is_that_of_the_relaxation(of: Instance) -> None:

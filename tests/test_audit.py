@@ -347,12 +347,12 @@ def test_guarantees_that_are_exceeded_are_counted_only_within_the_assumptions() 
     drawn = [draw(rng) for _ in range(4)]
     # The yardstick itself has no guarantee; A_online keeps its own.
     none, inside, outside = (ClaimLab("zhou.lemma-1") for _ in range(3))
-    measured(none, drawn, "zhou.ra.fifo", ("zhou.ra.schedules.offline",), "some")
+    measured(none, drawn[:1], "zhou.ra.fifo", ("zhou.ra.schedules.offline",), "some")
     assert none.tested == 0
     names = "zhou.ra.online", ("zhou.ra.schedules.offline",), "some"
     measured(inside, drawn, *names)
     assert inside.tested >= 3
-    assert "violate an assumption" in measured(outside, drawn, *names, lambda instance: False)
+    assert "violate an assumption" in measured(outside, drawn[:1], *names, lambda instance: False)
     assert outside.tested == 0
 
 

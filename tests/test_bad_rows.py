@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from conftest import Command
+from conftest import Command, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_samples import SAMPLES
@@ -362,7 +362,7 @@ def test_a_task_that_is_a_bad_row_leaves_out_its_job(tmp_path: Path) -> None:
     assert [bad.line for bad in rows.bad] == [3]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     jobs=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 200), st.integers(0, 300)), min_size=1, max_size=8),
     spring=st.booleans(),
@@ -455,7 +455,7 @@ def line_of(format: str, number: int, start: int, lasted: int, damage: str) -> s
     return delimiter.join(fields)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(format=st.sampled_from(["sacct", "swf", "csv"]), drawn=LINES)
 def test_every_row_is_a_run_or_left_out_for_a_reason(format: str, drawn: Any, tmp_path_factory: Any) -> None:
     header = {"sacct": HEAD.strip(), "swf": "; Version: 2.2", "csv": "id,submit,start,end,gpus"}[format]

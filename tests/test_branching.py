@@ -13,7 +13,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 from branched import EXACT
-from conftest import ROOT
+from conftest import ROOT, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_columns import TIGHT, Known, known
@@ -283,7 +283,7 @@ def heaviest(room: int, weights: Ints) -> int:
     return max(best.values())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(problem=known(), weighed=st.booleans(), data=st.data())
 def test_cuts_leave_every_solution(problem: Known, weighed: bool, data: st.DataObject) -> None:
     """Cuts that are found cut off the relaxation for which they are found; no cut cuts off the optimum."""

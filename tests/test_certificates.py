@@ -40,7 +40,7 @@ from schedgap.models.provers import PROVERS
 DAY = "gen/20jobs?jobs=10&servers_per_type=1&slot_s=7200"
 SMALL = {
     "hadar": ("paper/hadar-fig1", DAY),
-    "gavel": ("paper/hadar-fig1", DAY),
+    "gavel": ("gen/20jobs?jobs=3&servers_per_type=1&slot_s=21600", DAY),
     "admission": ("paper/walkthrough", DAY),
     "oef": ("paper/oef-eq1", DAY),
     "synergy": ("paper/synergy-example", DAY),

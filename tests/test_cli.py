@@ -59,13 +59,15 @@ def test_version_names_the_solvers(command: Command) -> None:
         ("show paper/", "paper/oef-eq1"),
     ],
 )
-def test_a_shell_completes_registered_names(words: str, name: str) -> None:
-    typed = {
-        "COMP_WORDS": f"harness {words}",
-        "COMP_CWORD": str(len(words.split())),
-        "_HARNESS_COMPLETE": "complete_bash",
-    }
-    done = subprocess.run([HARNESS], env=os.environ | typed, capture_output=True, text=True, check=True)
+def test_a_shell_completes_registered_names(
+    words: str, name: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # or else the program is `python -m pytest`
+    monkeypatch.setenv("COMP_WORDS", f"harness {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    monkeypatch.setenv("_HARNESS_COMPLETE", "complete_bash")
+    done = command()
+    assert done.returncode == 0
     assert name in done.stdout.splitlines()
 
 

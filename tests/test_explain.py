@@ -148,12 +148,18 @@ def test_a_strict_parser_takes_the_rows() -> None:
         LatexWalker(f"${latex}$", tolerant_parsing=False).get_latex_nodes()
 
 
+@cache
+def sources() -> str:
+    """Return the code of all models."""
+    return "".join(path.read_text() for path in (ROOT / "models").rglob("*.py"))
+
+
 @each_model
 def test_docstrings_name_the_parts_of_the_code(spec: ModelSpec) -> None:
     form, rows = compiled(spec.id), named(spec.id, "row")
     assert names(form.rows) <= rows
     assert names(form.columns) <= named(spec.id, "item")
-    source = "".join(path.read_text() for path in (ROOT / "models").rglob("*.py"))
+    source = sources()
     for part in rows:
         assert f"def {part}(m" in source or f"m.{part} = " in source or part in names(form.rows), part
 

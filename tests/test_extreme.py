@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from conftest import THOROUGH, examples
 from extremes import FAMILY, LARGE, named
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,9 +24,6 @@ from schedgap.instances.registry import PAPERS
 
 LIMITS = Limits(nodes=1, all_sizes=True)
 SMALL = Limits(nodes=1)
-THOROUGH = os.environ.get("HYPOTHESIS_PROFILE", "quick") != "quick"
-"""Whether methods of all papers run on each instance of the family; otherwise those of one paper do."""
-
 FOUND = {
     "the longest horizon": "hadar.p2.enumerated",  # utilities of 1e-11 were all the same to HiGHS: half the optimum
     "slots of 1e-9 s": "zhou.*.schedules*",  # lists of 617 million starts
@@ -73,7 +70,7 @@ def nasty(draw: Any) -> dict[str, Any]:
     return {"name": "nasty", "cluster": cluster, "tenants": tenants}
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(10))
 @given(nasty())
 def test_every_method_ends_in_an_orderly_verified_row(data: dict[str, Any]) -> None:
     instance = validate(data, "nasty")
@@ -133,7 +130,7 @@ def nasty_jobs(draw: Any) -> dict[str, Any]:
     return data | {"horizon": {"slot_s": slot_s, "slots": slots}}
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(6))
 @given(nasty_jobs())
 def test_every_method_copes_with_nasty_jobs(data: dict[str, Any]) -> None:
     instance = validate(data, "nasty")
@@ -146,7 +143,10 @@ def test_every_method_copes_with_nasty_jobs(data: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", FAMILY)
 def test_every_method_copes_with_an_extreme(name: str) -> None:
-    """Rows are verified, skipped with a reason, or at their limit, and no verified decision beats a bound."""
+    """Rows are verified, skipped with a reason, or at their limit, and no verified decision beats a bound.
+
+    Methods of one paper run on each instance, and in `make test-thorough` those of all.
+    """
     if name in LARGE and not THOROUGH:
         pytest.skip("large: make test-thorough tries it")
     papers, at = PAPERS.ids(), list(FAMILY).index(name)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import oef_reference as ref
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -255,7 +256,7 @@ def over_reports(draw: st.DrawFn) -> tuple[OefView, Array]:
 
 
 @given(over_reports())
-@settings(max_examples=500)
+@settings(max_examples=examples(150))
 def test_no_over_report_gains_without_cooperation(case: tuple[OefView, Array]) -> None:
     """Theorem 5.4: under non-cooperative shares an over-report gains nothing, whatever the order of speedups."""
     view, report = case

@@ -27,7 +27,7 @@ from accounts import (
     volcano,
     workload,
 )
-from conftest import Command
+from conftest import Command, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_samples import SAMPLES
@@ -147,7 +147,7 @@ def test_times_since_1970_and_with_a_zone_are_not_shifted_by_a_time_zone(format:
     assert there.began_s == T0 + 9 * 3600  # of local clocks, for days of the week
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(format=st.sampled_from(LOGS), text=st.text(max_size=40), cut=st.integers(0, 2000), gone=st.integers(0, 300))
 def test_whatever_a_file_holds_is_read_or_refused_in_a_line(
     format: str, text: str, cut: int, gone: int, tmp_path_factory: Any

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from promised import within_the_promised_gaps
@@ -183,7 +184,7 @@ def test_grids_that_are_too_coarse_and_the_cheapest_slots_still_bound(
     assert (attained <= fine.most[coarse.columns.block] + 1e-9).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(12))
 @given(tiny(), st.booleans())
 def test_columns_reach_the_relaxation_and_bound_the_optimum(view: HadarView, complete: bool) -> None:
     found = relaxed_by(GangPricing(view, complete))
@@ -211,7 +212,7 @@ def test_columns_reach_the_relaxation_and_bound_the_optimum(view: HadarView, com
         assert verdict.objective <= exact.objective + 1e-6
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(8))
 @given(tiny())
 def test_with_enumerations_integrality_the_columns_are_exact(view: HadarView) -> None:
     """P2 over all enumerated schedules, as an integer program, has P1's optimum."""

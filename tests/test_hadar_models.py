@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from conftest import examples
 from hadar_reference import best, instances_of, linear
 from hypothesis import example, given, settings
 from numpy.typing import NDArray
@@ -48,7 +49,7 @@ def optimum(method: str, view: HadarView) -> float | None:
 
 @given(instances_of())
 @example(BUSY)
-@settings(max_examples=20)
+@settings(max_examples=examples(8))
 def test_p1_by_type_by_server_and_p2_have_the_same_optimum(instance: Instance) -> None:
     view = hadar.view(instance)
     most = optimum("hadar.p1", view)

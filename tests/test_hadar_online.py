@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -378,7 +379,7 @@ def test_the_memo_grows_exponentially() -> None:
 
 
 @given(tiny(most_jobs=5))
-@settings(max_examples=250)
+@settings(max_examples=examples(100))
 def test_line_20_as_printed_schedules_nothing(example: Instance) -> None:
     v = view(example)
     assert not literal_dp(planner(v, payoff="round"), everybody(v)).any()
@@ -400,7 +401,7 @@ def test_schedules_are_feasible_and_repeat(name: str, ref: str) -> None:
 
 @pytest.mark.parametrize("name", [spec.id for spec in POLICIES if spec.paper == "hadar"])
 @given(example=tiny())
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 def test_no_job_waits_for_ever(name: str, example: Instance) -> None:
     """All jobs complete in the end: with any utilities, with gangs over several types, and after the horizon."""
     v, spec = view(example), POLICIES.get(name)

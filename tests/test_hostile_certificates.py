@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from certified import EXAMPLES, checker, plain, signed
+from conftest import examples
 
 from schedgap import instances
 from schedgap.harness.engine.task import Limits, sent
@@ -156,8 +157,8 @@ def test_every_part_may_have_any_value(ref: str, method: str) -> None:
     task = MethodTask(*sent(source), method, limits=Limits(nodes=1))
     found = task.run()
     sense, _ = checker.proved(proof := plain(found.certificate), instance)
-    refused = 0
-    for _ in range(150):
+    refused, tries = 0, examples(50)
+    for _ in range(tries):
         hostile = json.loads(json.dumps(proof))
         for _ in range(int(rng.integers(1, 4))):
             where = [place for place in places(hostile) if place[1] not in {"digest", "instance", "method", "problem"}]
@@ -170,4 +171,4 @@ def test_every_part_may_have_any_value(ref: str, method: str) -> None:
             continue
         if (objective := found.row.objective) is not None:
             assert sense * (value - Fraction(objective)) >= -1e-6 * abs(objective), hostile
-    assert refused >= 30
+    assert refused >= tries / 5

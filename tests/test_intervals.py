@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -72,7 +73,7 @@ def by_lp(fluid: Fluid, job: int, last: int, prices: Array) -> float:
     return goal.value[job, last] - found.fun if found.status == 0 else -np.inf
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([0.0, 1.0]))
 def test_pricing_is_an_lp_over_ways_and_intervals(seed: int, together: bool, grain: float) -> None:
     run = jobs(seed, 2, together)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def a_log(rows: Any, folder: Path) -> Instance:
     return import_trace("csv", path, Options(history=True, columns=COLUMNS))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(20))
 @given(rows=st.lists(lines, min_size=1, max_size=8))
 def test_columns_and_lists_are_one_instance(rows: Any, tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("log")
@@ -67,7 +68,7 @@ def test_columns_and_lists_are_one_instance(rows: Any, tmp_path_factory: Any) ->
         assert np.array_equal(facts.lasts, fixed_gangs_of(listed.plain).lasts)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(20))
 @given(rows=st.lists(lines, min_size=1, max_size=8))
 def test_a_file_with_columns_is_read_by_programs_and_certificates(rows: Any, tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("log")

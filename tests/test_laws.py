@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Command
+from conftest import Command, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -98,7 +98,7 @@ def test_bursts_of_rate_one_are_no_bursts() -> None:
     assert arrivals(arrivals="bursty", burst_rate=1.0) == pytest.approx(arrivals(arrivals="poisson"), rel=1e-12)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(6))
 @given(st.floats(10, 100), st.floats(0.05, 0.3), st.floats(5, 50), st.integers(0, 100))
 def test_bursty_gaps_vary_more_than_exponential_ones(ratio: float, share: float, jobs: float, seed: int) -> None:
     law = {"arrivals": "bursty", "burst_rate": ratio, "burst_share": share, "burst_jobs": jobs}

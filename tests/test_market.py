@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import oef_reference as ref
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -95,7 +96,7 @@ def gains_base(view: OefView) -> Array:
     return np.asarray(whole(view)[0].split_efficiency)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(examples(10)))
 def test_nash_welfare_equals_an_independent_computation(seed: int) -> None:
     view = drawn(seed)
     outcome = models.get("oef.nash").run(view)
@@ -209,7 +210,7 @@ def test_leximin_equals_an_independent_computation(seed: int) -> None:
     assert verdict.objective == pytest.approx(least, rel=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(examples(10)))
 def test_leximin_has_one_level_and_is_gavel_between_rows(seed: int) -> None:
     """Speedups are above 0, so that who has more can give some of it to all others."""
     view = drawn(seed)
@@ -271,7 +272,7 @@ PROGRAMS = ("oef.efficiency", "oef.noncooperative", "oef.sharing_incentive", "oe
 
 
 @given(views(weighted=True), st.sampled_from(PROGRAMS), st.randoms(use_true_random=False))
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 def test_ties_broken_by_leximin_are_optimal_and_unique(view: OefView, name: str, random: Any) -> None:
     """No order of tenants changes a gain, and no other optimum is better for the worst-off."""
     view = matrix_view(np.round(view.speedups), view.capacity)  # whole numbers have many optima

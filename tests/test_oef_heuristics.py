@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import oef_reference as ref
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -171,7 +172,7 @@ def shares(draw: st.DrawFn) -> tuple[Array, Ints]:
 
 
 @given(shares())
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 def test_tijdeman_stays_within_one_device(case: tuple[Array, Ints]) -> None:
     ideal, capacity = case
     real, deviation = run(ideal, capacity, "tijdeman", 60)
@@ -195,7 +196,7 @@ def test_largest_remainder_does_not_stay_within_one_device_and_tijdeman_does() -
 
 
 @given(shares(), st.sampled_from(RULES), st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 def test_smallest_jobs_get_all_or_nothing(case: tuple[Array, Ints], rule: Rule, data: st.DataObject) -> None:
     """A tenant gets no devices of a type or enough for its smallest job; debts stay below twice the largest batch."""
     ideal, capacity = case
@@ -244,7 +245,7 @@ def test_the_paper_s_rule_is_made_to_fit_by_largest_remainder() -> None:
 
 
 @given(shares(), st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 def test_the_paper_s_rule_made_to_fit_owes_nobody_more_and_more(case: tuple[Array, Ints], data: st.DataObject) -> None:
     ideal, capacity = case
     demand = data.draw(hnp.arrays(np.int64, len(ideal), elements=st.sampled_from([1, 1, 2, 4, 8])))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import oef_reference as ref
 import pytest
+from conftest import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -116,7 +117,7 @@ def test_weights_without_a_small_common_denominator_are_not_replicated() -> None
         replicated(matrix_view([[1, 2], [1, 3]], [1, 1], [0.997, np.pi]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 @given(views(weighted=True))
 def test_theorem_5_1_and_the_order_of_optima(view: OefView) -> None:
     outcome = models.get("oef.cooperative").run(view)
@@ -127,7 +128,7 @@ def test_theorem_5_1_and_the_order_of_optima(view: OefView) -> None:
     assert optimum("oef.noncooperative", view) <= totals[2] + 1e-6
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(12))
 @given(views(weighted=True))
 def test_every_model_keeps_its_claims(view: OefView) -> None:
     for spec in map(models.get, LPS):
@@ -181,6 +182,7 @@ def degenerate_views(draw: Any) -> OefView:
 
 
 @given(degenerate_views(), st.randoms(use_true_random=False))
+@settings(max_examples=examples(8))
 def test_the_optimum_returned_does_not_hang_on_the_order_of_tenants(view: OefView, random: Any) -> None:
     order = random.sample(range(view.size), view.size)
     turned = matrix_view(view.speedups[order], view.capacity)
@@ -337,6 +339,7 @@ def test_published_numbers(ref: str, entry: Any) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 1.0, 2.0]), st.sampled_from([1e-9, 1.0, 1e9]))
+@settings(max_examples=examples(8))
 def test_scales_do_not_matter(seed: int, spread: float, weight: float) -> None:
     rng = np.random.default_rng(seed)
     n, k = rng.integers(2, 11), rng.integers(2, 5)

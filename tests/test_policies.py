@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -280,7 +281,7 @@ def job_by_job(work: Workload, gangs: GangOptions, goal: str) -> tuple[float, fl
 
 
 @given(mixes(), st.sampled_from(["max_min", "throughput"]))
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 def test_shares_of_classes_are_optimal_for_single_jobs(given_: tuple[Workload, Servers], goal: Any) -> None:
     work, hosts = given_
     gangs = GangOptions(work, hosts)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -351,7 +352,7 @@ def test_cooperative_shares_satisfy_theorem_5_1_exactly_for_one_job_type(rng: An
 
 
 @given(SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_envy_freeness_with_all_devices_given_out_is_the_sharing_incentive_also_by_weight(rng: Any) -> None:
     """Summing Σ_i π_i·(u_t(x_t)/π_t ≥ u_t(x_i)/π_i) gives u_t(x_t)/π_t·Σπ ≥ u_t(m), for tenants of any job types."""
     where = drawn(rng, several=bool(rng.integers(2)))
@@ -369,7 +370,7 @@ def test_an_equal_level_can_only_rise_when_a_tenant_leaves_or_a_device_is_added(
 
 
 @given(SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_equal_gains_waste_nothing_and_can_only_rise_when_a_tenant_leaves(rng: Any) -> None:
     where = drawn(rng, tenants=3, several=bool(rng.integers(2)))
     for name in ("oef.least_gain", "oef.leximin"):
@@ -380,7 +381,7 @@ def test_equal_gains_waste_nothing_and_can_only_rise_when_a_tenant_leaves(rng: A
 
 
 @given(SEEDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_partial_allocation_and_dominant_shares_are_monotone(rng: Any) -> None:
     where = drawn(rng, tenants=3, several=bool(rng.integers(2)))
     left, more = replace(where, gone=int(rng.integers(3))), replace(where, added=int(rng.integers(2)))

@@ -13,6 +13,7 @@ import numpy as np
 import orders
 import pytest
 from certified import checker, plain, signed
+from conftest import THOROUGH, examples
 
 from schedgap.harness.check import differ, judge
 from schedgap.harness.engine.task import Limits, sent
@@ -110,7 +111,7 @@ def ran(seen: RigidView, method: str) -> RigidSchedule:
     return found
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(3)))
 def test_bounds_are_below_the_optimum_and_the_search_finds_it(seed: int) -> None:
     seen = view(random_lines(seed))
     for objective in ("flow", "slowdown", "weighted", "makespan"):
@@ -242,8 +243,7 @@ def bounds_and_optima(seen: RigidView, objective: str) -> Iterator[tuple[str, So
         yield spec.id, replace(outcome.solution, bound=max(proved, outcome.solution.bound))
 
 
-FEW = "12" if os.environ.get("HYPOTHESIS_PROFILE", "quick") == "quick" else "300"
-SEEDS = range(int(os.environ.get("RIGID_LOGS", FEW)))
+SEEDS = range(int(os.environ.get("RIGID_LOGS", "300" if THOROUGH else "4")))
 """Random logs; RIGID_LOGS=2000 takes about an hour."""
 
 
@@ -308,7 +308,7 @@ def starts(schedule: RigidSchedule) -> list[int]:
     return [int(start) for start in schedule.start[np.argsort(schedule.job, kind="stable")]]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(2)))
 def test_starts_bound_no_less_than_a_fluid_and_no_schedule_with_interruptions(seed: int) -> None:
     seen = view(random_lines(seed, 30))
     text = to_json(seen.instance)

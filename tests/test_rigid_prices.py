@@ -11,6 +11,7 @@ import numpy as np
 import orders
 import pytest
 from certified import checker, plain, signed
+from conftest import examples
 
 from schedgap.certificates.rigid import FINE, Rigid, by_starts, scaled
 from schedgap.harness.engine.task import Limits, sent
@@ -65,7 +66,7 @@ def test_the_rule_is_the_exact_bound_of_any_prices_rounded_down(seed: int) -> No
     assert exact - Fraction(1e-11) * size * len(rigid.pool) <= value <= exact
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(4)))
 @pytest.mark.parametrize("objective", SUMS)
 def test_ascent_reaches_the_linear_program_over_starts(seed: int, objective: str) -> None:
     """In whole seconds, with an interval for each second, the best prices are duals of the program over all starts."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synergy_cases import instance, job, matrix, servers, small
@@ -62,7 +63,7 @@ def test_the_best_run_lies_between_bound_and_schedule(given_jobs: list[tuple[int
 
 
 @given(small(jobs=5, chips=("V100", "K80"), arrivals=(0.0, 200.0, 900.0)))
-@settings(max_examples=12)
+@settings(max_examples=examples(5))
 def test_rounds_bound_every_run(case: Instance) -> None:
     view = synergy.view(case)
     bound, value, _ = solved(view)

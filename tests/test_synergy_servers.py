@@ -6,6 +6,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from synergy_cases import instance, job, matrix, mix, servers, small
@@ -49,7 +50,7 @@ def proved(view: SynergyView, method: str, rel_gap: float = 1e-9) -> tuple[float
 
 
 @given(small(jobs=3, chips=("V100", "K80")))
-@settings(max_examples=25)
+@settings(max_examples=examples(10))
 def test_a_round_lies_between_the_columns_and_their_bound(case: instances.Instance) -> None:
     view = synergy.view(case)
     for method in PROBLEMS:
@@ -197,7 +198,7 @@ def test_a_certificate_with_a_changed_number_proves_less_or_nothing() -> None:
 
 
 @given(small(jobs=5, chips=("V100", "K80"), arrivals=(0.0, 200.0, 900.0)))
-@settings(max_examples=25)
+@settings(max_examples=examples(10))
 def test_prices_over_time_bound_every_run(case: instances.Instance) -> None:
     view = synergy.view(case)
     outcome = models.get("synergy.jct_intervals").run(view)

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from conftest import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
@@ -133,7 +134,7 @@ def test_the_extension_to_several_types_too(case: Instance) -> None:
 
 
 @given(small(jobs=4, chips=BOTH, arrivals=(0.0, 1.0, 2.0, 3.0)))
-@settings(max_examples=20)
+@settings(max_examples=examples(7))
 def test_no_policy_beats_the_best_round_of_the_queue_which_lp1_bounds(case: Instance) -> None:
     """The best round of the whole queue, found by search, is that of the program with integers.
 
@@ -205,7 +206,7 @@ def to_the_letter(view: SynergyView, *, integer: bool, split: bool = False) -> f
 @pytest.mark.parametrize("chips", [("V100",), BOTH], ids=["one type", "two types"])
 @pytest.mark.parametrize("split", [False, True], ids=["own fair share", "oracle"])
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=examples(8))
 def test_optima_are_those_of_the_printed_programs_also_where_cells_make_no_progress(
     data: st.DataObject, chips: tuple[str, ...], split: bool
 ) -> None:
@@ -236,7 +237,7 @@ def test_a_part_of_a_job_at_rest_pays_for_a_fast_one() -> None:
 
 
 @given(small(jobs=6, chips=BOTH))
-@settings(max_examples=15)
+@settings(max_examples=examples(6))
 def test_dominated_configurations_change_no_optimum(case: Instance) -> None:
     view = synergy.view(case)
     for rule in (FLOORED, RELAXED, OPEN, WITH_ORACLE):
@@ -411,7 +412,7 @@ def simple_bounds(run: FluidJobs, weights: np.ndarray) -> list[float]:
     )
 )
 @example([(8, 4, 0.0), (2, 4, 40.0), (2, 2, 150.0)])
-@settings(max_examples=20)
+@settings(max_examples=examples(6))
 def test_no_schedule_is_faster_than_the_bound(given_jobs: list[tuple[int, int, float]]) -> None:
     works, gpus, submit_s = (list(x) for x in zip(*given_jobs, strict=True))
     view = synergy.view(tiny([100 * w for w in works], gpus, submit_s))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Command
+from conftest import Command, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
@@ -252,7 +252,7 @@ lines_of = st.lists(
 
 
 @given(lines_of, st.sampled_from([("G",), ("G@a", "G@b")]))
-@settings(max_examples=8)
+@settings(max_examples=examples(3))
 def test_bounds_follow_clusters_and_the_base_saves_nothing(lines: list[Any], pools: tuple[str, ...]) -> None:
     found, done = here(log(lines, gpus=3, pools=pools))
     assert found.ok, [row.violations or row.reason for row in found.rows if not row.ok]

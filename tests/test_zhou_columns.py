@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zhou_cases as cases
+from conftest import examples
 from hypothesis import given, settings
 
 from schedgap import models
@@ -48,7 +49,7 @@ def test_the_lp_by_class_and_by_server_have_the_same_optimum(instance: Instance)
             assert by_class.value == pytest.approx(by_class.bound, rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(6))
 @given(cases.tiny())
 def test_bounds_hold_and_schedules_are_verified(instance: Instance) -> None:
     """The exact optimum never beats the bound, and the schedule that is found is valid."""

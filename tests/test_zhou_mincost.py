@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zhou_cases as cases
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
@@ -173,7 +174,7 @@ def test_algorithm_4_as_printed_tries_all_of_equal_servers() -> None:
 
 
 @given(cases.tiny(), st.sampled_from(BOTH), st.integers(0, 10**6), st.integers(2, 6))
-@settings(max_examples=25)
+@settings(max_examples=examples(10))
 def test_the_cheapest_run_in_three_ways(case: Instance, name: str, seed: int, slots: int) -> None:
     a = architecture(case, name)
     free, price = priced(a, np.random.default_rng(seed), slots)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import zhou_cases as cases
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from zhou_solved import BOTH, EXACT, architecture, optimum, run
@@ -84,7 +85,7 @@ def test_a_server_without_gpus_holds_parameter_servers() -> None:
 
 
 @given(cases.tiny(), st.sampled_from(BOTH))
-@settings(max_examples=20)
+@settings(max_examples=examples(6))
 def test_the_compact_model_is_the_one_over_all_schedules(case: Instance, name: str) -> None:
     view = zhou.view(case)
     a = view.architectures[name]
@@ -106,7 +107,7 @@ CROWDED = st.tuples(cases.tiny(arrivals=(0.0,)), st.sampled_from(BOTH), st.integ
 
 
 @given(CROWDED)
-@settings(max_examples=25)
+@settings(max_examples=examples(8))
 def test_the_largest_weight_and_the_dual(given_: tuple[Instance, str, int]) -> None:
     case, name, tau = given_
     a = architecture(case, name)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import zhou_cases as cases
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ def nothing_fits(a: Architecture, name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(7), deadline=None)
 @given(instance=cases.small(jobs=8), seed=st.integers(0, 9))
 def test_every_schedule_is_verified(name: str, instance: Instance, seed: int) -> None:
     view, spec = zhou.view(instance), heuristics.get(name)
@@ -76,7 +77,7 @@ def test_every_schedule_is_verified(name: str, instance: Instance, seed: int) ->
     "way", [Way(), Way(alpha=1), Way(alpha=2, inclusive=True)], ids=["default", "1", "2, inclusive"]
 )
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(instance=cases.small(jobs=10))
 def test_batches_are_those_of_algorithm_1(arch: str, way: Way, instance: Instance) -> None:
     """Batches and windows equal those of a second, naive loop of Algorithm 1.
@@ -648,7 +649,7 @@ def test_without_ps_types_only_rings_run() -> None:
         ("drf", {}),
     ],
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(instance=cases.small(jobs=8))
 def test_slots_without_news_keep_the_plan(arch: str, name: str, settings_: dict[str, int], instance: Instance) -> None:
     """Baselines decide the same if they plan every slot anew, whether or not anything has happened."""
