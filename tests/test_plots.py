@@ -22,7 +22,7 @@ from schedgap.harness.engine.pool import Worker
 from schedgap.harness.show.drawing import draw_all, figures, registered, write_figures
 from schedgap.harness.show.figure import FIGURES, Drawing, plain_spec, rendered
 from schedgap.harness.show.looks import PALETTE
-from schedgap.harness.show.plots.common import SHORTEST_S
+from schedgap.harness.show.plots.common import SHORTEST_S, apart
 from schedgap.harness.show.plots.oef import CELLS, envy, per_tenant, ranked
 from schedgap.harness.show.plots.style import rows, text_colour
 from schedgap.harness.show.text import clean
@@ -169,7 +169,7 @@ def test_no_profile_of_a_single_case() -> None:
 
 def test_scaling_fits_the_exponent() -> None:
     rows, found = [], {}
-    for size in (4, 8, 16):
+    for size in (4, 8, 16, 32):
         one = instance([[1, 2 + i] for i in range(size)])
         found[one.fingerprint] = one
         rows.append(row("oef.a", one.fingerprint, 4.0, solve_s=1e-3 * size**2))
@@ -177,9 +177,26 @@ def test_scaling_fits_the_exponent() -> None:
     assert "number of tenants" in item.caption
     fit = record(item, fit="n^2.00")
     points = [(each["size"], each["second"]) for each in records(item) if "fit" not in each]
-    assert points == [(size, pytest.approx(1e-3 * size**2)) for size in (4, 8, 16)]
-    assert list(zip(fit["size"], fit["second"], strict=True)) == [points[0], (16, pytest.approx(0.256))]
-    assert [4, 8, 16] in [each["axis"]["values"] for each in channels(item, "x") if "axis" in each]
+    assert points == [(size, pytest.approx(1e-3 * size**2)) for size in (4, 8, 16, 32)]
+    assert list(zip(fit["size"], fit["second"], strict=True)) == [points[0], (32, pytest.approx(1.024))]
+    assert [4, 8, 16, 32] in [each["axis"]["values"] for each in channels(item, "x") if "axis" in each]
+
+
+def test_labels_of_exponents_do_not_overlap() -> None:
+    rows, found = [], {}
+    for size in (4, 8, 16, 32):
+        one = instance([[1, 2 + i] for i in range(size)])
+        found[one.fingerprint] = one
+        for name, second in (("oef.a", 1e-3), ("oef.b", 1.001e-3), ("oef.c", 1e-2)):
+            rows.append(row(name, one.fingerprint, 4.0, solve_s=second * size**2))
+    (item,) = drawn(Comparison({}, rows, found), "scaling")
+    assert {each["method"]: each["labelled"] for each in records(item) if "fit" in each} == {
+        "oef.a": False,
+        "oef.b": True,
+        "oef.c": True,
+    }
+    assert "Labels that would overlap are left out." in item.caption
+    assert apart({"a": 1.0, "b": 0.0}, [0.0, 1.0]) == {"a", "b"}
 
 
 # ---------------------------------------------------------------- all figures of a run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -390,6 +391,8 @@ def scaling(data: Compared) -> Drawn:
         height = np.exp((np.log(ended["second"]) - exponent * np.log(ended["size"])).mean())
         span = np.array([mine["size"].min(), mine["size"].max()])
         fits.append({"method": method, "size": span, "second": height * span**exponent, "fit": f"n^{exponent:.2f}"})
+    labelled = apart({fit["method"]: float(np.log(fit["second"][-1])) for fit in fits}, np.log(fitted["second"]))
+    fits = [fit | {"labelled": fit["method"] in labelled} for fit in fits]
     # Exponents stand to the right of the largest size.
     ends = [fitted["size"].min(), 1.5 * fitted["size"].max()]
     axes = (
@@ -402,8 +405,30 @@ def scaling(data: Compared) -> Drawn:
     shape = style.keyed(alt.Shape, "what", ENDS).legend(None)
     marks = alt.Chart(style.rows(fitted.to_dict("records"))).mark_point(filled=True)
     dots = marks.encode(*axes, color=look["color"], shape=shape)
-    texts = lines.mark_text(align="left", dx=4).encode(
-        text=alt.Text("fit:N", aggregate="max"), y="max(second):Q", x="max(size):Q", detail="method:N"
+    texts = (
+        lines.transform_filter(alt.datum.labelled)
+        .mark_text(align="left", dx=4)
+        .encode(text=alt.Text("fit:N", aggregate="max"), y="max(second):Q", x="max(size):Q", detail="method:N")
     )
     n = f"n = {counted(len(fitted), 'result')} of {counted(len(fits), 'method')} on {data.where}."
-    return alt.layer(lines.mark_line().encode(**look), dots, texts), f"Size is the number of {paper.counts}. {n}"
+    left = "Labels that would overlap are left out. " if len(labelled) < len(fits) else ""
+    return alt.layer(lines.mark_line().encode(**look), dots, texts), f"Size is the number of {paper.counts}. {left}{n}"
+
+
+LABELS = 14
+"""Number of labels that stand one above the other along the height of a figure."""
+
+
+def apart(heights: Mapping[str, float], values: Any) -> set[str]:
+    """Return names whose labels do not overlap at their heights, on an axis over these values; the highest come first.
+
+    >>> sorted(apart({"a": 1.0, "b": 0.99, "c": 0.5}, [0.0, 1.0]))
+    ['a', 'c']
+    """
+    chosen, last = set[str](), math.inf
+    least = (max(values) - min(values)) / LABELS
+    for name, height in sorted(heights.items(), key=lambda item: -item[1]):
+        if height <= last - least:
+            chosen.add(name)
+            last = height
+    return chosen
