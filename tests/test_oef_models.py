@@ -21,8 +21,10 @@ from schedgap.instances.views.oef import Allocation, OefView, efficiency, matrix
 from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, Session, Solution, SolveOptions
 from schedgap.models.oef import envy
 from schedgap.models.oef.envy import settled
+from schedgap.models.oef.first_order import FirstOrder
 from schedgap.models.oef.lazy import lazy_fair, merged_cooperative
 from schedgap.models.oef.printed import build_gavel, decode, least_over_optima, pareto_gain
+from schedgap.models.oef.steps import library
 
 EQ1 = matrix_view([[1, 2], [1, 3], [1, 4]], [1, 1])
 LPS = [
@@ -301,6 +303,34 @@ def test_the_first_order_method_surrounds_the_optimum(view: OefView) -> None:
     assert verdict.objective == pytest.approx(outcome.solution.objective)
     assert total * (1 - 2e-3) <= verdict.objective <= total * (1 + 1e-6)
     assert total * (1 - 1e-6) <= outcome.solution.bound <= total * (1 + 2e-3)
+
+
+def test_an_anchor_lasts_only_where_bounds_are_made() -> None:
+    """Rows come and go between runs: multipliers of all three points follow them. The point is not moved by a look."""
+    rng = np.random.default_rng(0)
+    view = matrix_view(np.cumprod(np.c_[np.ones(80), 1 + rng.random((80, 3))], axis=1), [20] * 4)
+    method = FirstOrder.begin(view, library("compiled"))
+    while method.look() > 0.05:
+        method.run(100)
+        assert method.since == 0
+        assert method.anchor is method.onward is method.point
+    sharp = method.sharper()
+    sharp.run(60)
+    before, anchor = sharp.pairs, sharp.anchor
+    assert (sharp.steps, sharp.since) == (method.steps + 60, 60)
+    sharp.look()
+    assert before.tolist() != sharp.pairs.tolist()
+    assert sharp.onward is not sharp.point
+    there = np.isin(sharp.pairs, before)
+    for one in (sharp.point, sharp.onward, sharp.anchor):
+        assert len(one.multiplier) == len(sharp.pairs) == sharp.rows.first[-1]
+        assert not one.multiplier[~there].any()
+    kept = np.isin(before, sharp.pairs)
+    assert (sharp.anchor.multiplier[there] == anchor.multiplier[kept]).all()
+    assert (sharp.anchor.bundle == method.point.bundle).all()
+    best = sharp.best
+    sharp.run(60)
+    assert sharp.best <= best
 
 
 def test_the_first_order_method_starts_from_a_sample() -> None:

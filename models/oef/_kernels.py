@@ -48,10 +48,13 @@ def premiums(worth, weight, first, wanted, bundle, premium, own, least, sweeps):
     for l in range(n):
         owner[own[l]] = l
     follows, want, mark = np.full(n, -1, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.int64)
+    likes, mixed = np.empty(len(wanted)), True
     for _ in range(sweeps):
-        changed = False
+        if mixed:
+            _like(worth, first, wanted, bundle, likes)
+        changed = mixed = False
         for l in range(n):
-            at, best, kept = _favourite(worth[l], wanted[first[l] : first[l + 1]], bundle, premium, own[l])
+            at, best, kept = _favourite(first[l], first[l + 1], wanted, likes, premium, own[l])
             if best > kept + least:
                 premium[own[l]] += best - kept
                 follows[l], want[l], changed = owner[at], at, True
@@ -61,7 +64,7 @@ def premiums(worth, weight, first, wanted, bundle, premium, own, least, sweeps):
         for s in range(n):
             x = _circle(s, follows, mark)
             if x >= 0:
-                _exchange(x, follows, want, weight, bundle, premium, own)
+                mixed |= _exchange(x, follows, want, weight, bundle, premium, own)
         for l in range(n):
             owner[own[l]] = l
         for l in range(n):
@@ -70,14 +73,25 @@ def premiums(worth, weight, first, wanted, bundle, premium, own, least, sweeps):
     return False
 
 
+@njit(cache=True, fastmath=True)
+def _like(worth, first, wanted, bundle, likes):  # type: ignore[no-untyped-def]
+    """Write down in `likes` what each bundle that a tenant may want is worth to it, without its premium."""
+    n, k = worth.shape
+    for l in range(n):
+        for r in range(first[l], first[l + 1]):
+            value = 0.0
+            for j in range(k):
+                value += worth[l, j] * bundle[wanted[r], j]
+            likes[r] = value
+
+
 @njit(cache=True)
-def _favourite(worth, wanted, bundle, premium, own):  # type: ignore[no-untyped-def]
+def _favourite(start, end, wanted, likes, premium, own):  # type: ignore[no-untyped-def]
     """Return the bundle that a tenant likes best, and what this one and its own are worth to it with their premiums."""
     at, best, kept = -1, -np.inf, -np.inf
-    for i in wanted:
-        value = premium[i]
-        for j in range(len(worth)):
-            value += worth[j] * bundle[i, j]
+    for r in range(start, end):
+        i = wanted[r]
+        value = likes[r] + premium[i]
         if i == own:
             kept = value
         if value > best:
@@ -97,7 +111,10 @@ def _circle(start, follows, mark):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _exchange(start, follows, want, weight, bundle, premium, own):  # type: ignore[no-untyped-def]
-    """Give each tenant of a circle what the next one has, as far as the least weight in it allows."""
+    """Give each tenant of a circle what the next one has, as far as the least weight in it allows.
+
+    Return whether bundles had to be mixed for that.
+    """
     least, x = weight[start], follows[start]
     equal = True
     while x != start:
@@ -110,7 +127,7 @@ def _exchange(start, follows, want, weight, bundle, premium, own):  # type: igno
             own[x] = want[x]
             follows[x] = -1
             x = after
-        return
+        return False
     # A tenant of larger weight keeps a part of its bundle; a mixture is worth to nobody more than the better part.
     kept, paid = bundle[own[start]].copy(), premium[own[start]]
     while follows[x] >= 0:
@@ -122,6 +139,7 @@ def _exchange(start, follows, want, weight, bundle, premium, own):  # type: igno
         premium[mine] = (1 - part) * premium[mine] + part * extra
         follows[x] = -1
         x = after
+    return True
 
 
 @njit(cache=True, fastmath=True)
@@ -132,11 +150,10 @@ def gathered(worth, first, other, multiplier, out):  # type: ignore[no-untyped-d
     for a in range(n):
         whole = 0.0
         for r in range(first[a], first[a + 1]):
-            y = multiplier[r]
-            if y != 0:
-                whole += y
-                for j in range(k):
-                    out[other[r], j] -= y * worth[a, j]
+            y, i = multiplier[r], other[r]
+            whole += y
+            for j in range(k):  # without a branch for y = 0, which processors guess wrong too often
+                out[i, j] -= y * worth[a, j]
         for j in range(k):
             out[a, j] += whole * worth[a, j]
 
@@ -171,3 +188,10 @@ def moved(worth, gain, share, first, other, steps, point, slope, to):  # type: i
             next_multiplier[r] = max(multiplier[r] + of_row * envy, 0.0)
     for j in range(k):
         next_price[j] = max(price[j] + of_price * (used[j] - 1), 0.0)
+
+
+@njit(cache=True, fastmath=True)
+def mixed(part, to, point, anchor, out):  # type: ignore[no-untyped-def]
+    """Write `part` of ``2 to − point`` and the rest of the anchor, all of them flat, to `out`."""
+    for r in range(len(to)):
+        out[r] = part * (2 * to[r] - point[r]) + (1 - part) * anchor[r]

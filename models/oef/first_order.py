@@ -10,7 +10,8 @@ follows the distances travelled.
 **Bound.** Any multipliers :math:`y \ge 0` of envy rows give one: the price of a type is what it is worth to the tenant
 who values it most (:mod:`schedgap.certificates.oef`).
 
-**Allocation.** The bundles are settled (:mod:`.envy`), so that nobody envies anybody.
+**Allocation.** Bundles are settled (:mod:`.envy`), so that nobody envies anybody: the mean of those after each round
+since the last time, because single points swing around it.
 
 **Levels.** A sample of the tenants is solved first, with devices in proportion. Each of the other tenants then starts
 with the bundle that it likes best, and with the multipliers of the nearest tenant of the sample.
@@ -43,8 +44,8 @@ LOOK = 25
 ROUNDS = 400
 """Most rounds, also without a time limit: the method ends in any case."""
 
-LATER = 1.5
-"""Factor by which rounds grow between allocations: settling takes as long as several rounds."""
+LATER = 1.25
+"""Factor by which rounds grow between allocations: settling takes as long as a round."""
 
 NEW_ROWS = 6
 """Rows that are added for each tenant in a round."""
@@ -71,7 +72,8 @@ cost too much of the efficiency."""
 class FirstOrder:
     """The method on one view: its envy rows so far, sorted by `pairs`, and its point.
 
-    `arrays` says what it computes with.
+    `arrays` says what it computes with. The ratio of steps `adapts` wherever the anchor moves. A `lasting` anchor stays
+    from one run to the next.
     """
 
     view: OefView
@@ -82,12 +84,19 @@ class FirstOrder:
     ratio: float
     steps: int = 0
     adapts: bool = True
+    lasting: bool = False
     best: float = np.inf
     evidence: Envy | None = None
 
     def __post_init__(self) -> None:
-        """Find the rows of the pairs."""
+        """Find the rows of the pairs, and start anew at the point."""
         self.rows = self.split(self.pairs)
+        self.anew()
+
+    def anew(self) -> None:
+        """Put the anchor where the point is."""
+        self.onward = self.anchor = self.point
+        self.since, self.start, self.last = 0, 0.0, 0.0
 
     @classmethod
     def begin(cls, view: OefView, arrays: Library) -> FirstOrder:
@@ -107,35 +116,39 @@ class FirstOrder:
         return self.arrays.steps(self.of, self.rows, 0.95 / (degree + share[:, None]))
 
     def run(self, steps: int) -> None:
-        """Take at least so many steps, and end where the method starts anew."""
-        on = self.on()
+        """Take so many steps. The anchor moves where the residual has fallen enough, has turned, or falls slowly."""
+        on, until = self.on(), self.steps + steps
+        to, point, anchor = (on.given(one) for one in (self.point, self.onward, self.anchor))
 
         def residual(one: Point, two: Point) -> float:
             primal, dual = on.apart(one, two)
             return primal / self.ratio + dual * self.ratio
 
-        until, to = self.steps + steps, on.given(self.point)
         while self.steps < until:
-            anchor = point = to
-            start = last = 0.0
-            for step in range(1, until + 1):
-                to = on.moved(point, self.ratio)
-                self.steps += 1
-                if step == 1:
-                    start = last = residual(to, point)
-                elif step % LOOK == 0:
-                    left = residual(to, point)
-                    self.prove(on, to.multiplier)
-                    much, turned = left < 0.04 * start, last < left < 0.64 * start
-                    if much or turned or step >= 0.36 * max(self.steps, 200) or self.steps >= until:
-                        break
-                    last = left
-                part = step / (step + 1)
-                point = on.mixed(part, to, point, anchor)
+            to = on.moved(point, self.ratio)
+            self.steps += 1
+            self.since += 1
+            left, anew = 0.0, self.steps == until and not self.lasting
+            if self.since == 1 or self.since % LOOK == 0:
+                left = residual(to, point)
+            if self.since == 1:
+                self.start = self.last = left
+            elif self.since % LOOK == 0:
+                self.prove(on, to.multiplier)
+                much, turned = left < 0.04 * self.start, self.last < left < 0.64 * self.start
+                anew = anew or much or turned or self.since >= 0.36 * max(self.steps, 200)
+                self.last = left
+            if not anew:
+                point = on.mixed(self.since / (self.since + 1), to, point, anchor)
+                continue
             primal, dual = on.apart(to, anchor)
             if self.adapts and min(primal, dual) > 1e-24:
                 self.ratio = (self.ratio * (primal / dual) ** 0.5) ** 0.5
+            anchor = point = to
+            self.since = 0
         self.point = on.taken(to)
+        self.onward = self.point if point is to else on.taken(point)
+        self.anchor = self.point if anchor is to else on.taken(anchor)
 
     def prove(self, on: Steps, multiplier: Any) -> None:
         """Keep these multipliers, in arrays of the library, if they give the best bound so far."""
@@ -149,8 +162,11 @@ class FirstOrder:
             self.evidence = Envy(np.column_stack((l, i)), numbers[used] * scale[l])
 
     def sharper(self) -> FirstOrder:
-        """Return a second method that goes on from here with smaller dual steps, and has better bounds."""
-        return replace(self, ratio=SHARPER * self.ratio, adapts=False)
+        """Return a second method that goes on from here with smaller dual steps, and has better bounds.
+
+        It swings for thousands of steps, which an anchor dampens only if it lasts as long.
+        """
+        return replace(self, ratio=SHARPER * self.ratio, adapts=False, lasting=True)
 
     def objective(self) -> float:
         """Return the total efficiency of the bundles, which may violate rows."""
@@ -163,14 +179,23 @@ class FirstOrder:
         _, l, i = self.rows
         wanted = np.einsum("rj,rj->r", worth[l], bundle[i] - bundle[l])
         kept = (self.point.multiplier > 0) | (wanted > IDLE)
-        self.replace(np.concatenate([self.pairs[kept], envious * n + other]), self.point.multiplier[kept])
+        multipliers = np.column_stack([one.multiplier for one in (self.point, self.onward, self.anchor)])
+        self.replace(np.concatenate([self.pairs[kept], envious * n + other]), multipliers[kept])
         return most
 
-    def replace(self, pairs: Ints, multiplier: Array) -> None:
-        """Replace the rows by `pairs`, which may repeat; the first ones have these multipliers, the others 0."""
+    def replace(self, pairs: Ints, multipliers: Array) -> None:
+        """Replace the rows by `pairs`, which may repeat.
+
+        The first ones have these multipliers ``(r, 3)`` at the point, where it goes on, and at the anchor; the others 0.
+        """
         self.pairs, which = np.unique(pairs, return_inverse=True)
-        given = np.asarray(np.bincount(which[: len(multiplier)], multiplier, len(self.pairs)), float)
-        self.point = self.point._replace(multiplier=given)
+        given = np.zeros((3, len(self.pairs)))
+        for each, added in zip(given, multipliers.T, strict=True):
+            np.add.at(each, which[: len(multipliers)], added)
+        points = (self.point, self.onward, self.anchor)
+        self.point, self.onward, self.anchor = (
+            one._replace(multiplier=each) for one, each in zip(points, given, strict=True)
+        )
         self.rows = self.split(self.pairs)
 
     def split(self, pairs: Ints) -> SortedRows:
@@ -201,7 +226,8 @@ def widened(sample: FirstOrder, view: OefView) -> FirstOrder:
     multiplier = (sample.point.multiplier[used] * size[l] / many * few / n)[row]
     wide.point = Point(bundle[likes], wide.point.multiplier, sample.point.price)
     wide.ratio = sample.ratio * n / few
-    wide.replace(np.concatenate([pairs, wide.pairs]), multiplier)
+    wide.anew()
+    wide.replace(np.concatenate([pairs, wide.pairs]), np.repeat(multiplier[:, None], 3, axis=1))
     return wide
 
 
@@ -234,18 +260,21 @@ def by_first_order(view: OefView, options: SolveOptions, *, arrays: str = "compi
     on = method.on()
     method.prove(on, on.given(method.point).multiplier)
     prover, best, value = method, method.view.equal_split, float(method.view.split_efficiency.sum())
-    due, most, tried = 1, np.inf, -1
+    due, most, points = 1, np.inf, [method.point.bundle]
     for count in range(1, ROUNDS + 1):
         for one in dict.fromkeys((prover, method)):
             if budget.left_s > 0:
                 one.run(ROUND)
                 most = one.look()
+                if one is method:
+                    points = [*points, one.point.bundle] if most < LEVEL_ENVY else [one.point.bundle]
         last = budget.left_s <= 0 or count == ROUNDS
         if prover is method and most < LEVEL_ENVY:
             prover = method.sharper()
-        if method.steps > tried and (last or (most < LEVEL_ENVY and count >= due)):
-            due, tried = int(LATER * count) + 1, method.steps
-            devices = settled(method.view, method.point.bundle * method.view.equal_split, computes.envied)
+        if points and (last or (most < LEVEL_ENVY and count >= due)):
+            due, mean = int(LATER * count) + 1, np.mean(points, axis=0)
+            points = []
+            devices = settled(method.view, mean * method.view.equal_split, computes.envied)
             if (found := float((method.view.speedups * devices).sum())) > value:
                 best, value = devices, found
             trace.append(TracePoint(clock.now() - began, value, prover.best))

@@ -113,7 +113,12 @@ class Compiled:
 
     def mixed(self, part: float, to: Point, point: Point, anchor: Point) -> Point:
         """Return the reflected average."""
-        return Point(*_mixed(self.kind(part), to, point, anchor))
+        from schedgap.models.oef import _kernels as kernels
+
+        out = Point(*(np.empty_like(one) for one in to))
+        for parts in zip(to, point, anchor, out, strict=True):
+            kernels.mixed(self.kind(part), *(one.ravel() for one in parts))
+        return out
 
     def prices(self, multiplier: Any) -> float:
         """Return the sum of prices."""
