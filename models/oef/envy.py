@@ -142,7 +142,8 @@ def settled(view: OefView, devices: Array, looks: Looks = envied) -> Array:
         envious, other, _ = looks(worth, bundle[own] + premium[own, None], MOST_WANTED, least)
         if stage and not len(envious):
             break
-        pairs = np.sort(np.concatenate((pairs, np.sort(envious * n + own[other]))), kind="stable")  # merges sorted parts
+        # A stable sort merges two sorted parts; finding the union takes as long as all looks at pairs.
+        pairs = np.sort(np.concatenate((pairs, np.sort(envious * n + own[other]))), kind="stable")
         pairs = pairs[np.diff(pairs, prepend=-1) > 0]
         first, wanted = np.searchsorted(pairs // n, np.arange(n + 1)), pairs % n
         for want in WANTS[2 * (stage > 0) :]:

@@ -186,7 +186,7 @@ class FirstOrder:
     def replace(self, pairs: Ints, multipliers: Array) -> None:
         """Replace the rows by `pairs`, which may repeat.
 
-        The first ones have these multipliers ``(r, 3)`` at the point, where it goes on, and at the anchor; the others 0.
+        The first ones have these multipliers ``(r, 3)`` at point, onward and anchor; the others 0.
         """
         self.pairs, which = np.unique(pairs, return_inverse=True)
         given = np.zeros((3, len(self.pairs)))
@@ -231,6 +231,24 @@ def widened(sample: FirstOrder, view: OefView) -> FirstOrder:
     return wide
 
 
+def started(view: OefView, order: Ints, arrays: Library, budget: clock.Budget) -> FirstOrder:
+    """Return the method on the view's tenants in this `order`, at the point that samples of the first ones suggest."""
+    sizes = [view.size]
+    while sizes[-1] > SMALLEST * LEVEL:
+        sizes.append(sizes[-1] // LEVEL)
+    method = FirstOrder.begin(sampled(view, order[: sizes.pop()]), arrays)
+    while sizes:
+        for _ in range(ROUNDS):
+            method.run(ROUND)
+            most = method.look()
+            if budget.left_s < 0 or (most < LEVEL_ENVY and method.best - method.objective() < LEVEL_GAP * method.best):
+                break
+        method = widened(method, sampled(view, order[: sizes.pop()]))
+    on = method.on()
+    method.prove(on, on.given(method.point).multiplier)
+    return method
+
+
 def by_first_order(view: OefView, options: SolveOptions, *, arrays: str = "compiled", single: bool = False) -> Outcome:
     """Solve (10) by a first-order method on the rows that matter; end with a small gap.
 
@@ -242,23 +260,7 @@ def by_first_order(view: OefView, options: SolveOptions, *, arrays: str = "compi
     budget, trace = clock.Budget(options.time_limit_s), list[TracePoint]()
     began, enough = clock.now(), max(options.rel_gap, ENOUGH)
     order = np.random.default_rng(options.seed).permutation(small.size)
-    sizes = [small.size]
-    while sizes[-1] > SMALLEST * LEVEL:
-        sizes.append(sizes[-1] // LEVEL)
-    method: FirstOrder | None = None
-    for size in reversed(sizes):
-        level = sampled(small, order[:size])
-        method = FirstOrder.begin(level, computes) if method is None else widened(method, level)
-        if size == small.size:
-            break
-        for _ in range(ROUNDS):
-            method.run(ROUND)
-            most = method.look()
-            if budget.left_s < 0 or (most < LEVEL_ENVY and method.best - method.objective() < LEVEL_GAP * method.best):
-                break
-    assert method is not None
-    on = method.on()
-    method.prove(on, on.given(method.point).multiplier)
+    method = started(small, order, computes, budget)
     prover, best, value = method, method.view.equal_split, float(method.view.split_efficiency.sum())
     due, most, points = 1, np.inf, [method.point.bundle]
     for count in range(1, ROUNDS + 1):
