@@ -28,8 +28,9 @@ from schedgap.harness.show.page.compare import answers
 from schedgap.harness.show.page.reproduce import notes
 from schedgap.harness.show.table import Line, Table, of_texts, table
 from schedgap.harness.show.table import to_markdown as to_table
-from schedgap.harness.show.text import ABSENT
+from schedgap.harness.show.text import ABSENT, percent, seconds
 from schedgap.harness.studies.compare.kept import measured, read_kept
+from schedgap.harness.studies.compare.row import Row
 from schedgap.harness.studies.reproduce.row import VERDICTS, Reproduction, kind, read_rows
 from schedgap.harness.studies.reproduce.setting import known
 from schedgap.harness.studies.statistics import statistics
@@ -38,7 +39,7 @@ from schedgap.instances.registry import PAPERS
 from schedgap.models import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from sphinx.application import Sphinx
 
@@ -198,8 +199,26 @@ def growth(app: Sphinx) -> None:
                 name = f"growth-{file.stem}-{paper}.svg"
                 write(app, name, pictures[paper].svg)
                 parts.append(f"### {heading(paper)}\n\n![{pictures[paper].caption}](/generated/{name})\n")
-                parts.append(f"{to_table([table('', GROWTH, found.growth)])}\n")
+                parts.append(f"{to_table([table('', GROWTH, found.growth), by_size(rows, run.instances)])}\n")
     write(app, "growth.md", "\n".join(parts))
+
+
+def by_size(rows: Sequence[Row], instances: Mapping[str, sg.Instance]) -> Table:
+    """Return what each search and bound took at each size, and the gap with which a search ended."""
+    paper = PAPERS.get(rows[0].paper)
+    size = {row.fingerprint: paper.size(instances[row.fingerprint]) for row in rows}
+    sizes = sorted(set(size.values()))
+    cells = []
+    timed = [row for row in rows if row.kind not in ("online", "baseline") and row.solve_s is not None]
+    for mine in grouped(timed, "method"):
+        took = {size[row.fingerprint]: f"{seconds(row.solve_s)}{gap_of(row)}" for row in mine}
+        cells.append([mine[0].method, *(took.get(n, ABSENT) for n in sizes)])
+    return table("", of_texts(("method", *(f"{n:,} {paper.counts}" for n in sizes))), cells)
+
+
+def gap_of(row: Row) -> str:
+    """Return the certified gap with which a search ended, an upper estimate; empty if nothing else is known."""
+    return "" if row.gap is None else f", {percent(row.gap, 'at most' if row.gap else 'exactly')}"
 
 
 def frontier(app: Sphinx) -> None:

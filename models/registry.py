@@ -137,7 +137,7 @@ class ModelSpec(MethodSpec):
         outcome = solved(view, options)
         if outcome.solution.solver != options.solver:
             raise NotApplicableError(f"it is not solved as one program, and never calls {options.solver}")
-        return outcome
+        return replace(outcome, solution=outcome.solution.as_shown())
 
     def _known(self, view: Any, options: SolveOptions) -> Callable[[Any], Start | None] | None:
         """Return the function that gives a built model the values of the best known decision, if there is one."""

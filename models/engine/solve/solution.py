@@ -118,6 +118,10 @@ class SolveOptions:
         return replace(self, time_limit_s=None if left_s in (None, math.inf) else max(left_s, 1e-3))
 
 
+ROUNDING = 1e-6
+"""Difference up to which an objective near 0 equals its bound, and relative excess of a gap that is rounding."""
+
+
 class TracePoint(NamedTuple):
     """Progress of a MIP or of an iterative method: seconds since its start, incumbent and bound."""
 
@@ -224,6 +228,16 @@ class Solution:
         if self.objective is None or self.bound is None:
             return None
         return abs(self.bound - self.objective) / max(abs(self.objective), 1e-10)
+
+    def as_shown(self) -> Solution:
+        """Return the solution; an ``"optimal"`` one has a ``"gap left"`` if its bound is not within the usual gap.
+
+        Solvers and searches call optimal what is within the gap that they are asked for, such as 1 %.
+        """
+        if self.status != "optimal" or self.gap is None or self.gap <= SolveOptions.rel_gap * (1 + ROUNDING):
+            return self
+        near = abs(self.bound - self.objective) <= ROUNDING  # type: ignore[operator]  # otherwise there is no gap
+        return self if near else replace(self, status="gap left")
 
     @cached_property
     def values(self) -> Mapping[str, float]:
