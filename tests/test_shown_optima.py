@@ -13,8 +13,11 @@ SMALL = "gen/20jobs?jobs=6&servers_per_type=1&slot_s=7200"
 
 @pytest.mark.parametrize(
     ("objective", "bound", "status"),
-    [(100.0, 100.0, "optimal"), (100.0, 100.0 + 9e-5, "optimal"), (100.0, 101.0, "gap left"), (-5.0, -5.1, "gap left")]
-    + [(0.0, 1e-9, "optimal"), (0.0, 0.1, "gap left"), (3.0, None, "optimal"), (None, 3.0, "optimal")],
+    [
+        *((100.0, 100.0, "optimal"), (100.0, 100.0 + 9e-5, "optimal"), (100.0, 101.0, "gap left")),
+        *((-5.0, -5.1, "gap left"), (0.0, 1e-9, "optimal"), (0.0, 0.1, "gap left")),
+        *((3.0, None, "optimal"), (None, 3.0, "optimal")),
+    ],
 )
 def test_an_optimum_needs_its_bound(objective: float | None, bound: float | None, status: str) -> None:
     claimed = Solution(status="optimal", termination="", objective=objective, bound=bound)
