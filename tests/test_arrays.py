@@ -95,7 +95,7 @@ def test_a_row_says_what_it_was_computed_with(arrays: str) -> None:
 def test_a_library_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     method = models.get("oef.cooperative.first_order")
-    install = {"jax": r"jax is not installed: pip install 'schedgap\[gpu\]'", "torch": "as pytorch.org says"}
+    install = {"jax": r"jax is not installed: pip install 'schedgap\[gpu\]'", "torch": "install it as pytorch.org says"}
     for arrays, told in install.items():
         with pytest.raises(NotApplicableError, match=told):
             models.get(f"{method.id}?arrays={arrays}").run(view())

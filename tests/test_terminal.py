@@ -46,6 +46,12 @@ def many(problems: int = 2, each: int = 12) -> list[Row]:
     return [*found, row("oef.own", MARK, 1.0, kind="online")]
 
 
+def test_what_a_solver_ends_with_is_told() -> None:
+    """HiGHS's PDLP ends with "Unknown" on easy programs, which is no answer, though its point may be the optimum."""
+    failed = row("oef.efficiency", MARK, 5.0, status="error", termination="Unknown; Feasible", solver="highs:pdlp")
+    assert "oef.efficiency: error: highs:pdlp ends with Unknown; Feasible" in printed(run_of(failed))
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 def test_nothing_of_a_table_is_cut_at_any_width(width: int) -> None:
     sentence = "every constraint was checked again, and the solver's word does not count " * 3

@@ -37,6 +37,7 @@ import pyomo.environ as pyo
 
 from schedgap.instances.discovery import import_submodules
 from schedgap.instances.parameters import Parameter
+from schedgap.instances.text import counted
 from schedgap.instances.views.oef import ALLOCATION, ENVY_FREE, EQUAL, LEAST, NASH, SHARING, OefView
 from schedgap.models.oef import printed
 from schedgap.models.oef.first_order import by_first_order
@@ -61,7 +62,8 @@ FEW = 300
 
 
 def _few(view: OefView) -> str | None:
-    return f"oef.cooperative solves {view.size} tenants exactly within seconds" if view.size <= FEW else None
+    few = counted(view.size, "tenant")
+    return f"oef.cooperative solves {few} exactly within seconds" if view.size <= FEW else None
 
 
 program = partial(model, problem=ALLOCATION.id, decode=printed.decode, method="simplex", example="paper/oef-eq1")

@@ -233,7 +233,7 @@ def library(name: str, single: bool = False) -> Library:
     needed = {"torch": ("torch", "array_api_compat"), "jax": ("jax",)}.get(name, (name,))
     for package in needed:
         if importlib.util.find_spec(package) is None:
-            how = "as pytorch.org says for your card" if package == "torch" else "pip install 'schedgap[gpu]'"
+            how = "install it as pytorch.org says" if package == "torch" else "pip install 'schedgap[gpu]'"
             raise NotApplicableError(f"{package} is not installed: {how}")
     space, device = _NAMESPACES.get(name, _plain)(name, single)
     return Library(partial(ByLibrary, space), envied if name == "numpy" else space.envied, device)

@@ -73,8 +73,10 @@ def notes(rows: Sequence[Row]) -> list[tuple[str, str]]:
         elif row.refuted:
             messages.append((name, f"REFUTED: {clean(row.refuted, 400)}"))
         elif row.failed or row.status == "skipped":
-            reason = f": {clean(row.reason, 400)}" if row.reason else ""
-            messages.append((name, f"{row.status}{reason}"))
+            # A solver that ends with neither an answer nor a limit says so in a word of its own.
+            ended = f"{row.solver} ends with {row.termination}" if row.status == "error" and row.termination else ""
+            reason = row.reason or ended
+            messages.append((name, f"{row.status}: {clean(reason, 400)}" if reason else row.status))
         elif row.reason:
             messages.append((name, clean(row.reason, 400)))
     return frame.together(messages)
