@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 import pyomo.environ as pyo
 import pytest
-from conftest import PATIENCE_S, Command, with_incumbent
+from conftest import PATIENCE_S, Command, examples, with_incumbent
 from hard import market_split
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,7 +80,7 @@ def random_mip(seed: int) -> pyo.ConcreteModel:
 
 
 @pytest.mark.parametrize("solver", [solver for solver in FREE if solver not in LINEAR])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(2)))
 def test_all_find_the_same_optimum(solver: str, seed: int) -> None:
     need(solver)
     expected = solve(random_mip(seed))
