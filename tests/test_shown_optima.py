@@ -41,3 +41,13 @@ def test_no_search_that_may_end_early_calls_its_answer_optimal(method: str, refe
     assert solved.gap is not None
     assert (solved.status == "optimal") == (solved.gap <= SolveOptions.rel_gap * (1 + 1e-6))
     assert solved.gap <= 0.5
+
+
+@pytest.mark.parametrize("method", ["hadar.p2.columns", "zhou.ps.columns", "admission.columns"])
+def test_a_bound_takes_little_of_the_gap_that_a_search_may_leave(method: str) -> None:
+    """At a gap of 5 %, the first bound is within a tenth of it of the relaxation (before: 1.4 to 3.2 % off)."""
+    spec = MODELS.get(method)
+    view = spec.view(sg.load("gen/20jobs"))
+    exact, rough = (spec.run(view, SolveOptions(rel_gap=gap, nodes=0)).solution.bound for gap in (1e-6, 0.05))
+    assert exact is not None
+    assert rough == pytest.approx(exact, rel=0.005)

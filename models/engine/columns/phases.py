@@ -138,7 +138,8 @@ class _Solve:
         self.domain = Domain.of(problem.packing)
         # Columns of known decisions do not help the master: on ``gen/hadar-480``, where each has thousands of slots, it
         # is then not solved in a minute, and pricing finds better ones.
-        near = max(options.rel_gap, problem.near)
+        # A bound that may be as far off as the whole gap would leave nothing of it to the schedule.
+        near = max(options.rel_gap / 10, min(options.rel_gap, SolveOptions.rel_gap), problem.near)
         first = GenerationOptions(gap=near, time_limit_s=self.left(problem.share))
         spent_s = self.budget.wall_s
         self.generated = (
