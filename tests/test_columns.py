@@ -243,6 +243,35 @@ def test_dropping_idle_columns_changes_nothing(problem: Known) -> None:
         assert found.value == pytest.approx(lp, abs=1e-6)
 
 
+@given(problem=known(), ends=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 4)), max_size=4))
+def test_rows_that_leave_the_master_when_slack_return_when_violated(
+    problem: Known, ends: list[tuple[int, int, int]]
+) -> None:
+    """From one domain to the next, the master has the optimum of a new one, and it satisfies all capacities."""
+    master = Master(problem.domain, problem.columns, SolveOptions())
+    master.solve()
+    for block, first, last in [*ends, (0, 0, problem.domain.ends)]:
+        domain = problem.domain.ending(min(block, problem.packing.blocks - 1), min(first, last), last)
+        master.move(domain)
+        moved, new = master.solve(), Master(domain, problem.columns, SolveOptions()).solve()
+        assert moved.uncovered == pytest.approx(new.uncovered, abs=1e-6)
+        if new.uncovered < 1e-6:
+            assert moved.value == pytest.approx(new.value, abs=1e-6)
+            assert (problem.columns.use @ moved.x <= problem.packing.capacity + 1e-6).all()
+
+
+def test_only_rows_that_were_tight_stay_when_the_master_moves() -> None:
+    """Two blocks want one unit each of two capacities: the one of 1 is tight, the one of 3 slack."""
+    both = np.array([0, 1]), np.ones(2)
+    problem = Known.of(Packing(np.array([1.0, 3.0]), 2), Columns.of(2, [(0, 2.0, *both), (1, 1.0, *both)]))
+    master = Master(problem.domain, problem.columns, SolveOptions())
+    assert master.solve().value == 2.0
+    assert master.size.rows == 4
+    master.move(problem.domain)
+    assert master.size.rows == 3
+    assert master.solve().value == 2.0
+
+
 @given(problem=known())
 def test_packs_a_solution_within_the_capacities(problem: Known) -> None:
     found = problem.generate(TIGHT)

@@ -129,6 +129,8 @@ class Master:
     If capacities form series in time, the rows are those of windows (:mod:`schedgap.models.engine.columns.windows`).
     These are the only rows as long as the master is `loose`, that is, until its first move to another domain. From then
     on, rows of single capacities are added as soon as an optimum violates them, so that optima satisfy all capacities.
+    Rows of capacities and cuts that are slack leave with every move, and return in the same way: most of them stay
+    slack, and a pivot takes longer among many rows.
 
     Parameters
     ----------
@@ -145,7 +147,7 @@ class Master:
         count, rows = len(self.packing.capacity), len(self.packing.limits)
         self.windows = Windows.of(count, self.packing.series)
         sizes = self.windows.end - self.windows.start
-        self.kept = np.repeat(sizes == 1, sizes)
+        self.kept = np.concatenate([np.repeat(sizes == 1, sizes), np.ones(rows - count, bool)])
         self.loose = not self.kept.all()
         windows = sums(self.windows.start, self.windows.end, count)
         self.rows = sp.csr_array(sp.block_diag([windows, sp.eye_array(rows - count)], format="csr"))
@@ -175,11 +177,13 @@ class Master:
         The domain may have more cuts. From now on, optima satisfy all capacities.
         """
         self.loose = False
+        self._drop_slack_rows()
         first, last = len(self.packing.limits), len(domain.packing.limits)
         self.domain, self.packing, blocks = domain, domain.packing, domain.packing.blocks
         self.columns = self.packing.lifted(self.columns)
         empty = sp.csr_array((self.rows.shape[0], last - first))
         self.rows = sp.csr_array(sp.hstack([self.rows, empty], format="csr"))
+        self.kept = np.concatenate([self.kept, np.ones(last - first, bool)])
         self._add_rows(np.arange(first, last), np.arange(first, last) + 1)
         cost, upper = _priced(domain, self.columns, self.scale)
         must, highs = domain.must, self._session.highs
@@ -207,16 +211,32 @@ class Master:
         use = sp.hstack([sp.csr_array((len(start), self.slacks)), rows @ self.columns.use], format="csr")
         self._session.add_rows(np.full(len(start), -np.inf), rows @ self.packing.limits, sp.csr_array(use))
 
+    def _drop_slack_rows(self) -> None:
+        """Remove the rows of single capacities and cuts that are slack in the last optimum.
+
+        They return once an optimum violates them. Their slacks are basic, so that the rest of the basis stays one.
+        """
+        blocks, basis = self.packing.blocks, self._session.highs.getBasis()
+        if not basis.valid:
+            return
+        basic = np.array([status == BASIC for status in basis.row_status[blocks:]], bool)
+        dropped = basic & (np.diff(self.rows.indptr) == 1)
+        if dropped.any():
+            self.kept[self.rows[dropped].indices] = False
+            self.rows = sp.csr_array(self.rows[~dropped])
+            self._session.delete_rows(np.flatnonzero(dropped) + blocks)
+
     def _over(self) -> Array:
-        """Return by how much the last optimum exceeds each capacity; negative where capacity is left."""
-        count, used = len(self.packing.capacity), np.flatnonzero(self.latest.x)
-        return np.asarray(self.columns.use[:count, used] @ self.latest.x[used] - self.packing.capacity)
+        """Return by how much the last optimum exceeds each capacity and cut; negative where some is left."""
+        used = np.flatnonzero(self.latest.x)
+        return np.asarray(self.columns.use[:, used] @ self.latest.x[used] - self.packing.limits)
 
     def refine(self, least: float) -> bool:
         """Split windows if that is worth more than `least` at the last optimum; return whether any was split."""
         if not self.loose:
             return False
-        capacity, over = self.packing.capacity, self._over()
+        capacity = self.packing.capacity
+        over = self._over()[: len(capacity)]
         usual = abs(self.latest.value) / max(float((over + capacity).sum()), 1e-9)
         self.windows, start, end = self.windows.split(over, self.latest.prices[: len(capacity)], usual, least)
         self._add_rows(start, end)
@@ -266,7 +286,7 @@ class Master:
         while True:
             relaxation = self._solve(budget)
             if relaxation.status == "optimal" and not (self.loose or self.kept.all()):
-                broken = np.flatnonzero((self._over() > BROKEN) & ~self.kept)
+                broken = np.flatnonzero((self._over() > BROKEN * np.maximum(self.packing.limits, 1.0)) & ~self.kept)
                 if broken.size:
                     self.kept[broken] = True
                     self._add_rows(broken, broken + 1)

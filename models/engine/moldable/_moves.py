@@ -14,6 +14,7 @@ from numpy.random import Generator
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import lean, njit
 from schedgap.instances.moldable._kernels import (
+    FIT,
     BestRun,
     JobOptions,
     PlacementTables,
@@ -142,7 +143,7 @@ def insert(runs: RunArrays, job: int, way: int, jobs: AnnealedJobs, cluster: Sea
     kinds = jobs.slots[a:z], jobs.worker_type[a:z], jobs.ps_type[a:z]
     choices = JobOptions(kinds[0], kinds[1], kinds[2], jobs.together[a:z], jobs.workers[a:z])
     late = jobs.asked[way, job]
-    goal = SearchGoal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, jobs.extra)
+    goal = SearchGoal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], FIT, jobs.extra)
     found = cluster.best.where
     settle(cluster)
     search(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best)
@@ -299,19 +300,3 @@ def anneal(
             if runs.worker_type[chosen[i]] >= 0:
                 book(runs, chosen[i], 1, cluster)
     return inserted
-
-
-@njit(cache=True)
-def surcharge(workers, worker_type, alone, need, rows, out):  # type: ignore[no-untyped-def]
-    """Add to `out` what each option pays for knapsack cuts, cumulated by slot.
-
-    `rows` holds the host (−1 for a pool), resource, slot and price of each cut, and the job's weights by use.
-    """
-    host, resource, slot, price, weights = rows
-    for o in range(len(workers)):
-        for c in range(len(price)):
-            if host[c] < 0 or alone[worker_type[o]] == host[c]:
-                use = int(workers[o] * need[worker_type[o], resource[c]] + 0.5)
-                out[o, slot[c] + 1] += price[c] * weights[c, min(use, weights.shape[1] - 1)]
-        for t in range(1, out.shape[1]):
-            out[o, t] += out[o, t - 1]

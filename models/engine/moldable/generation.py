@@ -20,11 +20,12 @@ that really ends later costs less, so the bound holds for schedules of any lengt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from schedgap.instances.arrays import Array, Bools
+from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.moldable import Ledger, Machines, classes
 from schedgap.models.engine.columns import Columns, Covers, Domain, Knapsacks, Oracle, Priced
 from schedgap.models.engine.moldable.jobs import CapacityGrid, MoldableJobs, bends
@@ -33,6 +34,9 @@ CELLS, LARGEST = 2_000_000, 50_000_000
 """Largest numbers of servers times slots, and of jobs times slots times classes, for which the models run by default.
 
 Tables of that many cells take about half a gigabyte."""
+
+WHERE = ("option", "begin", "end", "host", "beside", "ps")
+"""What compiled pricing says about a run; its option is counted from the job's first one."""
 
 
 def too_large(jobs: int, machines: Machines, slots: int) -> str | None:
@@ -55,9 +59,13 @@ class MoldablePricing(Oracle):
     """
 
     def __init__(self, jobs: MoldableJobs, grid: CapacityGrid) -> None:
+        from schedgap.models.engine.moldable import _pricing as kernels
+
+        self.kernels: Any = kernels
         self.jobs, self.grid = jobs, grid
         self.ledger = Ledger(grid.machines, jobs.options, jobs.slots, constant=True)
         self.domain = Domain.of(grid.packing(jobs))
+        self._extra = np.zeros((int(np.diff(jobs.options.first).max(initial=0)), jobs.slots + 1))
         self._costs = self.domain, jobs.late, bends(jobs.late)
 
     def costs(self, domain: Domain) -> tuple[Array, Bools]:
@@ -86,45 +94,56 @@ class MoldablePricing(Oracle):
 
     def __call__(self, prices: Array, domain: Domain) -> Priced:
         """Return the best schedule of every job in a domain; see :class:`schedgap.models.engine.columns.Priced`."""
-        jobs = self.jobs
+        jobs, o, kernels = self.jobs, self.jobs.options, self.kernels
         self.ledger.post(self.grid.by_slot(prices))
         late, stops = self.costs(domain)
         stops = stops | self.steps(prices, domain.packing.cuts)
-        surcharge = self.surcharges(domain.packing.cuts, prices[self.grid.rows :])
         # A job that is rejected, or that ends after the last slot, uses no capacity.
         other = np.where(domain.must, -np.inf, 0.0) if jobs.beyond is None else domain.worth[:, -1]
-        most, listed, ends = other.copy(), [], []
-        for job in range(jobs.size):
-            costs = {"late": late[job], "stops": stops[job], "limit": -other[job], "extra": surcharge(job)}
-            run = self.ledger.find(job, int(jobs.earliest[job]), **costs)
-            if run:
-                most[job] = -run.total
-                ends.append(run.end)
-                listed.append((job, -jobs.late[job, run.end], *self.grid.taken(self.ledger.use(run), run)))
-            elif jobs.beyond is not None and other[job] > -np.inf:
-                ends.append(jobs.slots + 1)
-                listed.append((job, -jobs.beyond[job], np.zeros(0, np.int64), np.zeros(0)))
-        return Priced(most, Columns.of(self.grid.rows, listed, ends))
+        kinds = o.slots, o.worker_type, o.ps_type, o.together, o.workers
+        asked = kernels.PricedJobs(o.first, *kinds, jobs.earliest, late, stops, -other)
+        paid = self.paid(domain.packing.cuts, prices[self.grid.rows :])
+        extra = self._extra if paid.price.size else self._extra[:0]
+        servers, _, *space = self.ledger.parts
+        where, workers = (np.zeros((jobs.size, size), np.int64) for size in (len(WHERE), servers.copies.size))
+        runs = kernels.PricedRuns(np.zeros(jobs.size), where, workers)
+        kernels.cheapest(asked, paid, extra, servers, *space, runs)
+        found = where[:, 0] >= 0
+        return Priced(np.where(found, -runs.total, other), self.columns(found, where, workers, other))
 
-    def surcharges(self, cuts: Covers | Knapsacks, prices: Array) -> Callable[[int], Array | None]:
-        """Return a function that maps a job to what its options pay for cuts, cumulated by slot.
+    def columns(self, found: Bools, where: Ints, workers: Ints, other: Array) -> Columns:
+        """Return the columns of the runs found, and of jobs that may end after the last slot and have no better run."""
+        jobs, o, m, slots = self.jobs, self.jobs.options, self.grid.machines, self.jobs.slots
+        job = np.flatnonzero(found if jobs.beyond is None else found | (other > -np.inf))
+        run = np.flatnonzero(found[job])
+        own = job[run]
+        begin, end, host, ps = (where[own, WHERE.index(name)] for name in ("begin", "end", "host", "ps"))
+        option, served = o.first[own] + where[own, 0], np.flatnonzero(ps)
+        use = workers[own][:, :, None] * m.worker[o.worker_type[option]][:, None]
+        use[served, host[served]] += ps[served, None] * m.ps[o.ps_type[option[served]]]
+        every = np.column_stack((use.reshape(len(own), m.capacity.size), use.sum(axis=1)[:, self.grid.pools]))
+        at, cell = np.nonzero(every)
+        length = (end - begin)[at]
+        ends = np.concatenate([[0], np.cumsum(length)])
+        rows = np.repeat(cell * slots + begin[at] - ends[:-1], length) + np.arange(ends[-1])
+        sizes = np.zeros(len(job), np.int64)
+        sizes[run] = np.bincount(at, minlength=len(own)) * (end - begin)
+        data, first = np.repeat(every[at, cell], length), np.concatenate([[0], np.cumsum(sizes)])
+        value = np.zeros(len(job)) if jobs.beyond is None else -jobs.beyond[job]
+        value[run] = -jobs.late[own, end]
+        last = np.full(len(job), slots + 1)
+        last[run] = end
+        return Columns(job, value, sp.csc_array((data, rows, first), (self.grid.rows, len(job))), last)
 
-        The costs are exact: a run's use is known before it is placed, see :attr:`.CapacityGrid.whole`.
+    def paid(self, cuts: Covers | Knapsacks, prices: Array) -> Any:
+        """Return the cuts that have a price.
+
+        What jobs pay for them is exact: a run's use is known before it is placed, see :attr:`.CapacityGrid.whole`.
         """
-        from schedgap.models.engine.moldable import _moves as kernels
-
         paid = np.flatnonzero(prices)
         if not paid.size:
-            return lambda job: None
+            none = np.zeros(0, np.int64)
+            return self.kernels.PaidCuts(none, none, none, np.zeros(0), none, np.zeros((0, 0, 0), np.int64), none)
         assert isinstance(cuts, Knapsacks)
-        host, resource, slot = self.grid.cell(cuts.row[paid])
-        o, alone, which = self.jobs.options, self.grid.alone(), cuts.which[paid]
-
-        def of(job: int) -> Array:
-            own = o.of(job)
-            out = np.zeros((own.stop - own.start, self.jobs.slots + 1))
-            rows = host, resource, slot, prices[paid], cuts.weights[which, job]
-            kernels.surcharge(o.workers[own], o.worker_type[own], alone, self.grid.machines.worker, rows, out)
-            return out
-
-        return of
+        kinds = *self.grid.cell(cuts.row[paid]), prices[paid], cuts.which[paid]
+        return self.kernels.PaidCuts(*kinds, cuts.weights, self.grid.alone())

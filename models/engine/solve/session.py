@@ -150,6 +150,14 @@ class Session:
         """Remove columns by index; the basis stays valid if they are nonbasic."""
         _must(self.highs.deleteCols(len(which), which.astype(np.int32)), "delete columns")
 
+    def delete_rows(self, which: NDArray[np.int64]) -> None:
+        """Remove rows by index; the basis stays one if their slacks are basic."""
+        basis = self.highs.getBasis()
+        status, gone = basis.row_status, set(which.tolist())  # reading an attribute copies it
+        basis.row_status = [one for row, one in enumerate(status) if row not in gone]
+        _must(self.highs.deleteRows(len(which), which.astype(np.int32)), "delete rows")
+        self.start_at(basis)
+
     def start_at(self, basis: Any) -> None:
         """Let the next run start from a basis of the present rows and columns."""
         _must(self.highs.setBasis(basis), "take the starting basis (is it of this model's shape?)")
