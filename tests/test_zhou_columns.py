@@ -22,7 +22,7 @@ from schedgap.models.engine.moldable import CapacityGrid, MoldableJobs, Moldable
 from schedgap.models.engine.moldable import solve as solve_moldable
 from schedgap.models.engine.moldable.solving import SCARCER
 from schedgap.models.engine.solve import SolveOptions, build, solve
-from schedgap.models.zhou.columns import build_master, completing, weighing
+from schedgap.models.zhou.columns import build_master, completing, decode, weighing
 
 OPTIONS = SolveOptions()
 EXACT = GenerationOptions(gap=1e-9)
@@ -209,6 +209,22 @@ def test_relaxations_with_scarcer_capacities_guide_where_servers_are_coarse() ->
     """Lists at the prices of scarcer capacities find a better schedule of 40 jobs on 30 servers."""
     a = zhou.view(load("gen/zhou-ps?jobs=40&servers=30&slots=60")).architectures["ps"]
     assert guided(completing(a), -1, SCARCER) < 0.995 * guided(completing(a), -1, ())
+
+
+def test_changed_lists_find_better_schedules_where_servers_are_coarse() -> None:
+    """A list's order and factors on prices, changed by chance, reach what lists by relaxations do not."""
+    view = zhou.view(load("gen/zhou-ps?jobs=20&servers=15"))
+    jobs = completing(view.architectures["ps"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("schedgap.models.engine.moldable.annealing.CHANGES", 0)
+        lists = guided(jobs, -1, SCARCER)
+    solution, found, _, _ = solve_moldable(jobs, SolveOptions(nodes=0), -1, 1)
+    assert found is not None
+    assert solution.objective is not None
+    assert solution.objective < 0.99 * lists
+    verdict = judge(view.instance, decode(found), "zhou.ps.completion", ())
+    assert verdict.violations == ()
+    assert verdict.objective == pytest.approx(solution.objective)
 
 
 def guided(jobs: MoldableJobs, sense: int, scarcer: tuple[float, ...]) -> float:

@@ -22,7 +22,7 @@ here:
 - :class:`Dive` is a diving heuristic: it fixes columns one after another and prices again;
 - :class:`Packer` improves incumbents: ruin and recreate by simulated annealing with the paper's own insertion
   (:class:`Inserting`, or compiled moves), from known decisions and from the relaxations of nodes, or from lists in the
-  order of relaxations, also of those with scarcer capacities;
+  order of relaxations, also of those with scarcer capacities; the best list is changed by chance;
 - :func:`solve_in_phases` does all of this within one time limit, for an exact answer or a certified gap;
 - :func:`statement` is the master in Pyomo, for teaching and for a test that both agree.
 """

@@ -171,6 +171,9 @@ class Packer(ABC):
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
         """Yield list heuristics that insert all blocks one after another, guided by the LP's mean ends ``(b,)``."""
 
+    def arrange(self, seconds: float | None) -> None:  # noqa: B027
+        """Improve the best list of all blocks for some seconds of computing, if the subclass can."""
+
     def follow(self, ends: Array) -> None:
         """Try solutions built from scratch: all blocks best first, then each of :meth:`lists` while time lasts."""
         left = (1 - LISTS) * self.budget.left_s

@@ -81,7 +81,8 @@ class PackingProblem:
         1 if values are maximised; −1 if they are the negatives of costs, and the solution is stated in costs.
     scarcer
         Fractions of the capacities for which relaxations guide the list heuristics, too, where servers are coarse: what
-        fits on servers that are filled up one run after another is less than all capacity.
+        fits on servers that are filled up one run after another is less than all capacity. There, the packer also
+        changes the best list (:meth:`.Packer.arrange`).
     otherwise
         ``otherwise(seconds)`` proves a bound without column generation, where that would take too long; there is then
         no branching, and time or the number of nodes must be limited.
@@ -166,6 +167,8 @@ class _Solve:
         else:
             packer.follow(self.ends(self.generated))
             self.guide(packer)
+            if problem.scarcer and self.apart(packer):
+                packer.arrange(self.left(ARRANGING))
         if self.generated.master and not problem.otherwise and not self.closed(tree, packer):
             # Cuts count towards the first node; they are useless while the prices have not converged.
             if self.options.nodes != 0 and self.generated.ended != "time limit":
@@ -242,7 +245,7 @@ class _Solve:
         """
         prices, gap = self.generated.prices, GenerationOptions(gap=max(self.problem.near, ROUGH))
         for share in self.problem.scarcer:
-            if relative_gap(self.generated.bound, self.incumbent(packer)) <= APART or packer.late():
+            if not self.apart(packer) or packer.late():
                 return
             packing = replace(self.problem.packing, capacity=share * self.problem.packing.capacity)
             limits = replace(gap, time_limit_s=self.left(GUIDING))
@@ -256,6 +259,10 @@ class _Solve:
                 packer.guided(prices)
             else:
                 prices = found.prices
+
+    def apart(self, packer: Packer) -> bool:
+        """Return whether the incumbent is far from the bound."""
+        return relative_gap(self.generated.bound, self.incumbent(packer)) > APART
 
     def ends(self, relaxation: Generated) -> Array:
         """Return ``(b,)`` the mean end of each block in a relaxation."""
@@ -349,7 +356,10 @@ ROUGH, GUIDING = 1e-3, 0.2
 """Gap of a relaxation with scarcer capacity, and the fraction of the remaining time that it may take."""
 
 APART = 0.05
-"""Gap after list heuristics above which relaxations with scarcer capacities are tried."""
+"""Gap after list heuristics above which relaxations with scarcer capacities are tried, and then changed lists."""
+
+ARRANGING = 0.7
+"""Fraction of the remaining time that changes of the best list may take."""
 
 NODE = 0.3
 """Fraction of the remaining time that a node may take before the schedule has a turn; the node goes on after that."""

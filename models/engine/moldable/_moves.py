@@ -187,11 +187,11 @@ def load(runs: RunArrays, known: RunArrays, order: Ints, jobs: AnnealedJobs, clu
 
 
 @lean
-def complete(runs: RunArrays, order: Ints, way: int, jobs: AnnealedJobs, cluster: SearchServers) -> None:
-    """Insert the jobs that have no run, in the given order."""
+def complete(runs: RunArrays, order: Ints, ways: Ints, jobs: AnnealedJobs, cluster: SearchServers) -> None:
+    """Insert the jobs that have no run, in the given order, at prices times their factors number `ways` ``(n,)``."""
     for job in order:
         if runs.worker_type[job] < 0:
-            insert(runs, job, way, jobs, cluster)
+            insert(runs, job, ways[job], jobs, cluster)
 
 
 @lean
@@ -202,6 +202,16 @@ def copy(source: RunArrays, i: int, target: RunArrays, j: int) -> None:
     target.host[j], target.ps[j], target.cost[j] = source.host[i], source.ps[i], source.cost[i]
     for h in range(source.workers.shape[1]):
         target.workers[j, h] = source.workers[i, h]
+
+
+@njit(cache=True)
+def blank(runs: RunArrays) -> RunArrays:
+    """Return arrays for as many runs."""
+    n, h = runs.workers.shape
+    whole = np.empty((6, n), np.int64)
+    return RunArrays(
+        whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], np.empty(n), np.empty((n, h), np.int64)
+    )
 
 
 @njit(cache=True)
@@ -300,3 +310,49 @@ def anneal(
             if runs.worker_type[chosen[i]] >= 0:
                 book(runs, chosen[i], 1, cluster)
     return inserted
+
+
+@njit(cache=True)
+def arrange(
+    rng: Generator,
+    change: tuple[int, float, float],
+    order: Ints,
+    ways: Ints,
+    runs: RunArrays,
+    best: RunArrays,
+    jobs: AnnealedJobs,
+    cluster: SearchServers,
+) -> int:
+    """Change a list `order` ``(n,)`` of all jobs, and their factors on prices, numbers `ways` ``(n,)``.
+
+    The most jobs that change, next to each other in the list, the largest standard deviation of the noise on their
+    positions, and the largest share of them whose factor changes are given by `change`. All jobs from there on are
+    inserted again; their number is returned. The change is kept if the total cost is not larger. `runs` are those of
+    the list, and `best` holds the cheapest runs so far; all of these are updated.
+    """
+    span, noise, share = change
+    before, total, first = blank(runs), runs.cost.sum(), int(rng.integers(0, order.size))
+    earlier, former = order[first : first + span].copy(), ways.copy()
+    far, often = noise * rng.random(), share * rng.random()
+    order[first : first + span] = earlier[np.argsort(np.arange(earlier.size) + far * rng.standard_normal(earlier.size))]
+    for job in earlier:
+        if rng.random() < often:
+            ways[job] = rng.integers(0, len(jobs.asked))
+    again = order[first:].copy()
+    for job in again:
+        copy(runs, job, before, job)
+        remove(runs, job, jobs, cluster)
+    complete(runs, again, ways, jobs, cluster)
+    if runs.cost.sum() <= total:
+        if runs.cost.sum() < best.cost.sum():
+            for job in range(order.size):
+                copy(runs, job, best, job)
+        return again.size
+    order[first : first + span], ways[:] = earlier, former
+    for job in again:
+        remove(runs, job, jobs, cluster)
+    for job in again:
+        copy(before, job, runs, job)
+        if runs.worker_type[job] >= 0:
+            book(runs, job, 1, cluster)
+    return again.size

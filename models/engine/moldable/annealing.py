@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -28,6 +29,12 @@ SOME = 20
 FEWEST, OFTEN = 5, 50
 """How many jobs a move may remove: one for every OFTEN times that each job can be moved within the time limit, but at
 least FEWEST. Large moves gain more if jobs can be moved often, and less otherwise."""
+
+CHANGE = 15, 8.0, 0.3
+"""What changes in a list at once: most jobs next to each other, noise on their positions, share of other factors."""
+
+CHANGES = 20
+"""Most changes of the best list, per job."""
 
 QUICK = 0.1
 """Work of inserting a job in compiled moves. Pricing it and solving the master count 2, and take 15 times as long."""
@@ -72,6 +79,7 @@ class Annealer(Packer):
         self.problem = kernels.AnnealedJobs(o.first, *kinds, jobs.earliest, *costs, self.ranks(), np.empty((0, 0)))
         self.runs, self.kept = self.nothing(), self.nothing()
         self.inserted, self.moving_s = 0, 0.0
+        self.list: tuple[float, Ints, Ints] | None = None
 
     def nothing(self) -> Any:
         """Return the state in which no job has a run."""
@@ -146,10 +154,17 @@ class Annealer(Packer):
 
     def _list(self, rank: Array, way: int) -> None:
         """Insert the jobs that have no run in order of `rank`, at prices times factor number `way`."""
-        order = np.argsort(rank, kind="stable")
+        whole = bool((self.runs.worker_type < 0).all())
+        order, ways = np.argsort(rank, kind="stable"), np.full(self.jobs.size, way)
+        self._insert(order, ways)
+        if whole and self.covered == self.jobs.size and (self.list is None or self.value > self.list[0]):
+            self.list = self.value, order, ways
+
+    def _insert(self, order: Ints, ways: Ints) -> None:
+        """Insert the jobs that have no run in an order, at prices times their factors number `ways` ``(n,)``."""
         for batch in np.split(order, np.arange(SOME, len(order), SOME)):
             if not self.late():
-                self.kernels.complete(self.runs, batch, way, self.problem, self.cluster)
+                self.kernels.complete(self.runs, batch, ways, self.problem, self.cluster)
         self._count(self.runs)
 
     def lists(self, ends: Array) -> Iterator[Callable[[], None]]:
@@ -165,6 +180,21 @@ class Annealer(Packer):
         """Store the current solution as the best."""
         for current, best in zip(self.runs, self.kept, strict=True):
             best[:] = current
+
+    def arrange(self, seconds: float | None) -> None:
+        """Improve the best list, in its order and in its factors on prices, :data:`CHANGES` times per job at most."""
+        if self.list is None:
+            return
+        _, order, ways = self.list
+        self.load({})
+        self._insert(order, ways)
+        left = max(self.budget.left_s - (math.inf if seconds is None else seconds), 0.0)
+        for _ in range(CHANGES * self.jobs.size):
+            if self.budget.left_s <= left:
+                break
+            self.kernels.arrange(self.rng, CHANGE, order, ways, self.runs, self.kept, self.problem, self.cluster)
+            self._count(self.kept)
+            self.note(self.value, self.covered)
 
     def run(self, moves: int, temperature: float) -> None:
         """Make ruin-and-recreate moves, at a temperature proportional to the number of jobs that they may remove."""
