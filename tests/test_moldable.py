@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedgap import instances
-from schedgap.instances.moldable import FoundRun, Ledger, Machines, RunOptions, classes, fitting, options_of, runs_of
+from schedgap.instances.moldable import Ledger, Machines, classes, fitting, options_of, runs_of
 from schedgap.instances.moldable.machines import PLENTY, reachable
 from schedgap.instances.schema import Instance
 from schedgap.instances.views import zhou
@@ -217,29 +217,6 @@ def test_of_equally_cheap_runs_the_first_to_end_counts_then_the_smallest() -> No
     assert (found.start, found.slots) == (0, 2)
     assert found.workers.tolist() == [4, 0]
     assert found.ps.tolist() == [1, 0]
-
-
-@pytest.mark.parametrize(("workers", "begin", "slots"), [(1, 0, 2), (4, 1, 1)], ids=["beside", "after"])
-def test_the_search_puts_runs_where_little_room_is_left(workers: int, begin: int, slots: int) -> None:
-    """Of two equally cheap servers of 4, moves choose the one with 3 in use beside the run, or right before it."""
-    from schedgap.models.engine.columns import PackingOptions
-    from schedgap.models.engine.moldable.annealing import Annealer
-    from schedgap.models.engine.moldable.jobs import CapacityGrid, MoldableJobs, Scheduled
-
-    machines = Machines(
-        *(("a", "b"), ("GPU",), ("worker",), (), np.full((2, 1), 4.0), np.ones(2, np.int64), np.zeros(2, np.int64)),
-        *(np.ones((1, 1)), np.zeros((0, 1)), np.ones(1), np.zeros(0), np.ones((1, 2), bool)),
-    )
-    kinds = np.zeros(2, np.int64), np.full(2, -1), np.ones(2, bool)
-    options = RunOptions(np.arange(3), np.array([2 - begin, slots]), *kinds, np.array([3, workers]))
-    jobs = MoldableJobs(machines, options, 2, np.array([0, begin]), np.full((2, 3), -1.0), None)
-    grid = CapacityGrid(machines, 2)
-    annealer = Annealer(jobs, grid, 2.0, np.zeros(grid.rows), PackingOptions())
-    other = FoundRun(-1.0, 0.0, 0, 0, 2 - begin, 0, -1, np.array([0, 3]), np.zeros(2, np.int64))
-    annealer.offer({0: Scheduled(1.0, *grid.taken(machines.use(0, -1, other.workers, other.ps), other), other)})
-    chosen = annealer.best[1]
-    assert isinstance(chosen, Scheduled)
-    assert chosen.found.workers.tolist() == [0, workers]
 
 
 def test_a_ring_on_several_servers_is_on_two_at_least() -> None:

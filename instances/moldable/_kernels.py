@@ -22,8 +22,6 @@ PRINTED = 1
 """Flag: place by Algorithms 4 and 7 as printed, instead of exactly."""
 FIRST = 2
 """Flag: among equal runs, take the first in the order of options, then starts, then servers."""
-FIT = 4
-"""Flag: among equal runs on one server, take one that leaves as little room as possible beside, before and after it."""
 
 
 class ServerArrays(NamedTuple):
@@ -103,8 +101,7 @@ class WorkerWindow(NamedTuple):
 class BestRun(NamedTuple):
     """Best run so far. ``value``: total, cost, turn, share. ``where``: option, begin, end, host, workers and PSs there.
 
-    Among equal totals, the smaller turn (:func:`turn`) is better, then the smaller share of the cluster or, with
-    :data:`FIT`, the room that is left.
+    Among equal totals, the smaller turn (:func:`turn`) is better, then the smaller share of the cluster.
     """
 
     value: Array
@@ -375,7 +372,6 @@ def try_together(
     turn: int,
     o: int,
     choice: tuple[int, int, int],
-    how: int,
 ) -> None:
     """Offer runs with everything on one server."""
     m, p, number = choice
@@ -391,20 +387,8 @@ def try_together(
             continue
         ps = 1 if p >= 0 else 0
         if ps == 0 or holds(window, servers, m, p, h, number, ps):
-            if how & FIT:
-                part = spare(window, tables, m, h, number)
-            else:
-                part = share(servers, m, p, number, ps, window.at[1] - window.at[0])
+            part = share(servers, m, p, number, ps, window.at[1] - window.at[0])
             offer(best, window, late + paid, paid, (turn, part), (o, h, number, ps))
-
-
-@lean
-def spare(window: WorkerWindow, tables: PlacementTables, m: int, h: int, number: int) -> float:
-    """Return how many more workers fit on a server beside a run, and how many only right before it and after it."""
-    left, rooms = window.room[h] - number, tables.room[m]
-    before = rooms[window.at[2] - 1, h] - left if window.at[2] > 0 else 0
-    after = rooms[window.at[3], h] - left if window.at[3] < len(rooms) else 0
-    return float(left + max(before, 0) + max(after, 0))
 
 
 @lean
@@ -638,7 +622,7 @@ def search_window(
         if not wanted(best, floored(choices, o, goal, tables, begin, end), now):
             continue
         if choices.together[o]:
-            try_together(best, window, tables, servers, late, now, o, (m, p, number), goal.how)
+            try_together(best, window, tables, servers, late, now, o, (m, p, number))
             continue
         if window.at[4] == 0:
             sort(window, servers.copies)

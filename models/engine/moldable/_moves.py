@@ -14,7 +14,6 @@ from numpy.random import Generator
 from schedgap.instances.arrays import Array, Bools, Ints
 from schedgap.instances.clock import lean, njit
 from schedgap.instances.moldable._kernels import (
-    FIT,
     BestRun,
     JobOptions,
     PlacementTables,
@@ -143,7 +142,7 @@ def insert(runs: RunArrays, job: int, way: int, jobs: AnnealedJobs, cluster: Sea
     kinds = jobs.slots[a:z], jobs.worker_type[a:z], jobs.ps_type[a:z]
     choices = JobOptions(kinds[0], kinds[1], kinds[2], jobs.together[a:z], jobs.workers[a:z])
     late = jobs.asked[way, job]
-    goal = SearchGoal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], FIT, jobs.extra)
+    goal = SearchGoal(jobs.earliest[job], late.size - 1, late, cluster.stops, jobs.most[way, job], 0, jobs.extra)
     found = cluster.best.where
     settle(cluster)
     search(choices, goal, cluster.servers, cluster.tables, cluster.window, cluster.best)
