@@ -104,6 +104,14 @@ def test_a_horizon_that_is_too_short_makes_a_lower_bound_and_no_wrong_one() -> N
     assert -lp(short, CapacityGrid(a.classes, 6)).bound == pytest.approx(2 * 5 + 8)
 
 
+def test_a_few_jobs_may_run_one_after_the_other_on_the_only_server_that_they_can_use() -> None:
+    """Workers take two of its three GPUs, and five servers of another kind do no work: there were 11 slots."""
+    groups = [cases.servers(1, 3, chip="V100"), cases.servers(5, 3, chip="K80")]
+    instance = cases.instance([cases.job(1, 6)] * 4, groups, [cases.worker(2, chip="V100")], types=())
+    outcome = models.MODELS.get("zhou.ra.columns").run(zhou.view(instance), SolveOptions(nodes=20))
+    assert (outcome.solution.status, outcome.solution.objective) == ("optimal", 7 + 13 + 19 + 25)
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("weight", [False, True])
 def test_the_statement_in_pyomo_has_the_optimum_of_the_master(arch: str, weight: bool) -> None:

@@ -25,16 +25,25 @@ STRETCH = 1.5
 def completing(a: Architecture) -> MoldableJobs:
     """Return the jobs of the problem of least weighted completion time; index t stands for slot t + 1.
 
-    The slots suffice for :data:`STRETCH` times the work and for one more run of the longest job. A job may also end
-    later, at the cost of the first end after these slots.
+    The slots suffice for :data:`STRETCH` times the work and for one more run of the longest job, and a few jobs may run
+    one after the other. A job may also end later, at the cost of the first end after these slots.
     """
     slots = _slots(a)
     late = a.weight[:, None] * (np.arange(slots + 1) + 1.0)
     return MoldableJobs(in_units(a.machines), a.options, slots, a.arrival - 1, late, a.weight * (slots + 2.0))
 
 
+FEW = 12
+"""Number of jobs up to which there are also slots for all of them one after the other, each alone."""
+
+
 def _slots(a: Architecture) -> int:
-    return int(a.arrival.max()) + math.ceil(STRETCH * a.fluid_slots) + int(a.options.shortest.max())
+    m, shortest = a.machines, a.options.shortest
+    # What no worker and no PS can use does no work: one small server of many may have to run all jobs.
+    used = m.count @ np.where(m.usable > 0, m.capacity, 0.0)
+    work = np.divide(a.least_slots.sum(axis=0) * m.total, used, out=np.zeros_like(used), where=used > 0)
+    together = math.ceil(STRETCH * float(work.max())) + int(shortest.max())
+    return int(a.arrival.max()) + (together if a.size > FEW else max(together, int(shortest.sum())))
 
 
 def weighing(a: Architecture) -> MoldableJobs:
