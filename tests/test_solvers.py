@@ -104,6 +104,18 @@ def test_linear_programs(solver: str) -> None:
     assert (found.objective, found.bound) == (pytest.approx(4.5, rel=1e-5), pytest.approx(4.5, rel=1e-5))
 
 
+def test_two_interior_points_of_highs_are_two_solvers(tmp_path: Path) -> None:
+    """HiGHS's own "ipm" is HiPO where that is installed, so that both names meant the same."""
+    need("highs:hipo")
+    told = {}
+    for solver in ("highs:ipm", "highs:hipo"):
+        (logs := tmp_path / solver.replace(":", "-")).mkdir()
+        MODELS.get("oef.cooperative.full").solve(sg.load("gen/oef-4"), solver=solver, logs=logs)
+        told[solver] = "".join(log.read_text() for log in logs.iterdir())
+    assert "IPX model has" in told["highs:ipm"]
+    assert "IPX model has" not in told["highs:hipo"]
+
+
 def sides() -> pyo.ConcreteModel:
     """Return a program with an equation, a row with two sides, a row with none, a free column and a constant."""
     m = pyo.ConcreteModel()

@@ -124,7 +124,8 @@ class Session:
                 raise NotApplicableError("highs:pdlp takes models without integer columns only")
         if algorithm == "hipo" and self.highs.setOptionValue(name, algorithm) != highspy.HighsStatus.kOk:
             raise NotApplicableError("highs:hipo is not installed: pip install 'schedgap[solvers]'")
-        self.set_option(name, algorithm)
+        # HiGHS's "ipm" is HiPO where that is installed; the name shall mean the same everywhere.
+        self.set_option(name, "ipx" if algorithm == "ipm" else algorithm)
         self.set_option("mip_feasibility_tolerance", TIGHT)
         if options.nodes is not None:
             self.set_option("mip_max_nodes", options.nodes)
@@ -446,7 +447,7 @@ def _highs_lp(form: StandardForm) -> highspy.HighsLp:
 def interior_point(form: StandardForm) -> Array:
     """Return an interior point of the optimal face of an LP (no crossover), to test theorems about vertices."""
     highs = highspy.Highs()
-    for name, value in (("output_flag", False), ("solver", "ipm"), ("run_crossover", "off"), ("presolve", "off")):
+    for name, value in (("output_flag", False), ("solver", "ipx"), ("run_crossover", "off"), ("presolve", "off")):
         highs.setOptionValue(name, value)
     highs.passModel(_highs_lp(form))
     highs.run()
