@@ -75,7 +75,15 @@ def colour(looks: Mapping[str, Look], methods: Iterable[str], legend: str = "lin
 
 
 LEGENDS = {
-    "lines": alt.Legend(title=None, symbolType="stroke", symbolSize=40**2, symbolStrokeWidth=2, clipHeight=14),
+    "lines": alt.Legend(
+        title=None,
+        symbolType="stroke",
+        symbolSize=40**2,
+        symbolStrokeWidth=2,
+        clipHeight=14,
+        columnPadding=30,
+        columns=2,
+    ),
     "bars": alt.Legend(title=None),
 }
 """Legends of methods. A line is 40 pixels long, so that its dashes are seen, and as high as a line of text."""
