@@ -189,7 +189,8 @@ def test_a_search_goes_on_with_what_it_has_found(method: str) -> None:
     solution = MODELS.get(method).solve(load("gen/20jobs"), time_limit_s=0.3, rel_gap=0.0, more=more)
     assert solution.objective is not None
     assert gaps == sorted(gaps, reverse=True)
-    assert len(gaps) == 3 or solution.status == "optimal"
+    # A search that closes its gap up to rounding is asked no more.
+    assert len(gaps) == 3 or (solution.gap or 0.0) < 1e-6
 
 
 def test_a_gap_that_is_good_enough_ends_a_search_after_its_first_seconds() -> None:

@@ -24,7 +24,7 @@ from schedgap.instances.moldable._kernels import (
 )
 
 
-class PricedJobs(NamedTuple):
+class OptionArrays(NamedTuple):
     """The options of all jobs (job j has ``first[j] … first[j + 1] − 1``), their earliest starts, and costs of ends.
 
     ``late (n, T + 1)`` is the cost of each end. Only ends and begins at ``stops (n, T + 1)`` are tried, and only runs
@@ -71,7 +71,7 @@ class PricedRuns(NamedTuple):
 
 
 @lean
-def surcharge(job: int, last: int, jobs: PricedJobs, need: Array, cuts: PaidCuts, out: Array) -> None:
+def surcharge(job: int, last: int, jobs: OptionArrays, need: Array, cuts: PaidCuts, out: Array) -> None:
     """Write to `out` what each option of a job pays for cuts from its earliest start up to each slot until `last`."""
     a, size, first = jobs.first[job], jobs.first[job + 1] - jobs.first[job], jobs.earliest[job]
     most = cuts.weights.shape[2] - 1
@@ -94,7 +94,7 @@ def surcharge(job: int, last: int, jobs: PricedJobs, need: Array, cuts: PaidCuts
 
 @lean
 def cheapest(
-    jobs: PricedJobs,
+    jobs: OptionArrays,
     cuts: PaidCuts,
     extra: Array,
     servers: ServerArrays,

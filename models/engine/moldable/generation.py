@@ -101,7 +101,7 @@ class MoldablePricing(Oracle):
         # A job that is rejected, or that ends after the last slot, uses no capacity.
         other = np.where(domain.must, -np.inf, 0.0) if jobs.beyond is None else domain.worth[:, -1]
         kinds = o.slots, o.worker_type, o.ps_type, o.together, o.workers
-        asked = kernels.PricedJobs(o.first, *kinds, jobs.earliest, late, stops, -other)
+        asked = kernels.OptionArrays(o.first, *kinds, jobs.earliest, late, stops, -other)
         paid = self.paid(domain.packing.cuts, prices[self.grid.rows :])
         extra = self._extra if paid.price.size else self._extra[:0]
         servers, _, *space = self.ledger.parts
