@@ -191,14 +191,14 @@ def growth(app: Sphinx) -> None:
     parts = []
     for file in sorted(ROOT.glob("results/growth/*.json")):
         run = read_kept(file)
-        parts.append(f"## {file.stem}\n\n`{run.meta['command']}`: {measured(run)}\n")
+        parts.append(f"# {file.stem}\n\n`{run.meta['command']}`: {measured(run)}\n")
         pictures = {drawn.group: drawn for drawn in sg.figures(run, "scaling")}
         for rows in grouped(run.rows, "paper"):
             found = statistics(run).of({row.method for row in rows})
             if (paper := rows[0].paper) in pictures:
                 name = f"growth-{file.stem}-{paper}.svg"
                 write(app, name, pictures[paper].svg)
-                parts.append(f"### {heading(paper)}\n\n![{pictures[paper].caption}](/generated/{name})\n")
+                parts.append(f"## {heading(paper)}\n\n![{pictures[paper].caption}](/generated/{name})\n")
                 parts.append(f"{to_table([table('', GROWTH, found.growth), by_size(rows, run.instances)])}\n")
     write(app, "growth.md", "\n".join(parts))
 
