@@ -51,8 +51,8 @@ reference: install
 	  >$(REFERENCE)/minute.csv
 	$(BIN)/harness diff results/reference $(REFERENCE)/*-* --tolerance 1e-3
 
-# How solve times grow with size, for the page on growth: about five minutes on two quiet cores. SIZES=large goes to
-# 5,000 jobs, and takes longer.
+# How solve times grow with size, for the page on growth: about 20 minutes of one core. SIZES=large goes to 5,000 jobs, in
+# a quarter of an hour.
 SIZES := jobs tenants whole
 growth: install
 	@rm -rf build/growth
