@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from schedgap.harness.check import TOLERANCE
 from schedgap.harness.studies.compare.methods import Spec
-from schedgap.harness.studies.compare.row import FAILED, OF_METHODS, PHASES, Row, gap
+from schedgap.harness.studies.compare.row import FAILED, OF_METHODS, PHASES, Row
 from schedgap.heuristics.registry import Guarantee
 from schedgap.instances.registry import PAPERS
 from schedgap.models import ModelSpec
-from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, SolveOptions
+from schedgap.models.engine.solve import CROSS_CHECK_TOLERANCE, SolveOptions, agree
 
 TOLD = (
     *("seed", "limits", "key", "status", "claimed_bound", "termination", "solver", "cross_check", "reason"),
@@ -63,11 +62,8 @@ def contradictions(row: Row, spec: Spec, meta: Mapping[str, Any]) -> Iterator[st
         yield f"its limits are {row.limits!r}, which the run did not have"
     if meta.get("seeds") and row.seed not in meta["seeds"]:
         yield f"its seed is {row.seed}, which the run did not have"
-    allowed = max(SolveOptions.rel_gap, TOLERANCE) * (1 + TOLERANCE)
-    if row.status == "optimal" and row.objective is not None and row.claimed_bound is not None:
-        left = gap(row.objective, row.claimed_bound)
-        if left > allowed and abs(row.objective - row.claimed_bound) > TOLERANCE:
-            yield f"it is optimal, but its own bound is {row.claimed_bound:.9g}"
+    if row.status == "optimal" and not agree(row.objective, row.claimed_bound):
+        yield f"it is optimal, but its own bound is {row.claimed_bound:.9g}"
 
 
 def _of_decisions(row: Row) -> Iterator[str]:

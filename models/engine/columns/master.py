@@ -224,7 +224,7 @@ class Master:
         if dropped.any():
             self.kept[self.rows[dropped].indices] = False
             self.rows = sp.csr_array(self.rows[~dropped])
-            self._session.delete_rows(np.flatnonzero(dropped) + blocks)
+            self._session.delete_rows(np.flatnonzero(dropped) + blocks, basis)
 
     def _over(self) -> Array:
         """Return by how much the last optimum exceeds each capacity and cut; negative where some is left."""

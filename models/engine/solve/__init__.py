@@ -36,12 +36,12 @@ from schedgap.models.engine.solve.form import (
 from schedgap.models.engine.solve.options import SOLVERS
 from schedgap.models.engine.solve.scaling import NotCertifiableError
 from schedgap.models.engine.solve.session import Session, dual_bound, peak_mb
-from schedgap.models.engine.solve.solution import Seed, Size, Solution, SolveOptions, Times, TracePoint
+from schedgap.models.engine.solve.solution import Seed, Size, Solution, SolveOptions, Times, TracePoint, agree
 
 __all__ = [
     "CROSS_CHECK_TOLERANCE", "SOLVERS", "TIES", "NotCertifiableError", "NotLinearError", "Seed", "Session", "Size",
-    "Solution", "SolveOptions", "StandardForm", "Status", "Times", "TracePoint", "build", "building", "checked",
-    "compile_model", "counted", "cross_check", "dual_bound", "peak_mb", "solve",
+    "Solution", "SolveOptions", "StandardForm", "Status", "Times", "TracePoint", "agree", "build", "building",
+    "checked", "compile_model", "counted", "cross_check", "dual_bound", "peak_mb", "solve",
 ]  # fmt: skip
 
 CROSS_CHECK_TOLERANCE = 1e-6

@@ -151,9 +151,8 @@ class Session:
         """Remove columns by index; the basis stays valid if they are nonbasic."""
         _must(self.highs.deleteCols(len(which), which.astype(np.int32)), "delete columns")
 
-    def delete_rows(self, which: NDArray[np.int64]) -> None:
-        """Remove rows by index; the basis stays one if their slacks are basic."""
-        basis = self.highs.getBasis()
+    def delete_rows(self, which: NDArray[np.int64], basis: Any) -> None:
+        """Remove rows by index, and keep the present `basis` otherwise, which stays one if their slacks are basic."""
         status, gone = basis.row_status, set(which.tolist())  # reading an attribute copies it
         basis.row_status = [one for row, one in enumerate(status) if row not in gone]
         _must(self.highs.deleteRows(len(which), which.astype(np.int32)), "delete rows")

@@ -118,10 +118,6 @@ class SolveOptions:
         return replace(self, time_limit_s=None if left_s in (None, math.inf) else max(left_s, 1e-3))
 
 
-ROUNDING = 1e-6
-"""Difference up to which an objective near 0 equals its bound, and relative excess of a gap that is rounding."""
-
-
 class TracePoint(NamedTuple):
     """Progress of a MIP or of an iterative method: seconds since its start, incumbent and bound."""
 
@@ -230,14 +226,12 @@ class Solution:
         return abs(self.bound - self.objective) / max(abs(self.objective), 1e-10)
 
     def as_shown(self) -> Solution:
-        """Return the solution; an ``"optimal"`` one has a ``"gap left"`` if its bound is not within the usual gap.
+        """Return the solution; an ``"optimal"`` one has a ``"gap left"`` if objective and bound do not :func:`agree`.
 
         Solvers and searches call optimal what is within the gap that they are asked for, such as 1 %.
         """
-        if self.status != "optimal" or self.gap is None or self.gap <= SolveOptions.rel_gap * (1 + ROUNDING):
-            return self
-        near = abs(self.bound - self.objective) <= ROUNDING  # type: ignore[operator]  # otherwise there is no gap
-        return self if near else replace(self, status="gap left")
+        claimed = self.status == "optimal" and not agree(self.objective, self.bound)
+        return replace(self, status="gap left") if claimed else self
 
     @cached_property
     def values(self) -> Mapping[str, float]:
@@ -286,3 +280,15 @@ def _idle(variable: Any) -> float:
         return float(variable.value)
     lower, upper = variable.bounds
     return float(np.clip(0.0, -np.inf if lower is None else lower, np.inf if upper is None else upper))
+
+
+ROUNDING = 1e-6
+"""Difference up to which an objective near 0 equals its bound, and relative excess of a gap that is rounding."""
+
+
+def agree(objective: float | None, bound: float | None) -> bool:
+    """Return whether an objective and its bound differ by at most the usual gap, or one of them is missing."""
+    if objective is None or bound is None:
+        return True
+    usual = SolveOptions.rel_gap * (1 + ROUNDING) * min(abs(objective), abs(bound))
+    return abs(bound - objective) <= max(usual, ROUNDING)
